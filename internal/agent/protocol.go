@@ -1,0 +1,97 @@
+// Package agent is this program at a place: it runs one half of a sample there
+// and answers on stdout to newline-delimited JSON requests on stdin. It opens
+// no control port. When its input ends it kills what it started and exits.
+package agent
+
+import (
+	"encoding/json"
+
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+// Protocol is the version of the requests; Hello refuses another.
+const Protocol = 1
+
+// The methods of a request.
+const (
+	MethodHello  = "hello"
+	MethodServe  = "serve"
+	MethodDrive  = "drive"
+	MethodFinish = "finish"
+	MethodTools  = "tools"
+	MethodFacts  = "facts"
+	MethodCancel = "cancel"
+)
+
+// Request is one line to the agent. Answers may come out of order.
+type Request struct {
+	ID     int64           `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params,omitempty"`
+}
+
+// Response is one line from the agent.
+type Response struct {
+	ID     int64           `json:"id"`
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  string          `json:"error,omitempty"`
+}
+
+// HelloParams and HelloResult open the conversation.
+type HelloParams struct {
+	Protocol int `json:"protocol"`
+}
+
+// HelloResult tells who answers.
+type HelloResult struct {
+	Protocol int    `json:"protocol"`
+	Version  string `json:"version"`
+	PID      int    `json:"pid"`
+}
+
+// ServeParams starts the serving half of a sample.
+type ServeParams struct {
+	Program workload.Program `json:"program"`
+}
+
+// ServeResult names the session and the port it serves on.
+type ServeResult struct {
+	Session string `json:"session"`
+	Port    uint16 `json:"port"`
+}
+
+// DriveParams runs the driving half; the answer, a workload.Output, comes when
+// it is over.
+type DriveParams struct {
+	Program workload.Program `json:"program"`
+	// Server is "address:port" for the native engine; a tool has it in its argv.
+	Server string `json:"server,omitempty"`
+}
+
+// FinishParams ends a serving session and answers with its workload.Output.
+type FinishParams struct {
+	Session string `json:"session"`
+}
+
+// CancelParams ends everything that the agent has under way: an aborted sample
+// leaves no process and no port behind. The answer is empty.
+type CancelParams struct{}
+
+// ToolsParams asks which tools are there.
+type ToolsParams struct {
+	Tools []workload.Tool `json:"tools"`
+}
+
+// ToolsResult maps the name of each tool that is there to its version line.
+type ToolsResult struct {
+	Versions map[string]string `json:"versions"`
+}
+
+// Facts is what a place says of itself for environment.json.
+type Facts struct {
+	Hostname string            `json:"hostname,omitempty"`
+	Kernel   string            `json:"kernel"`
+	MTUs     map[string]int    `json:"mtus"`     // device to MTU in bytes
+	Sysctls  map[string]string `json:"sysctls"`  // those that matter, as read
+	Offloads map[string]string `json:"offloads"` // "eth0 tcp-segmentation-offload" to "on", "off" …
+}

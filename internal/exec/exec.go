@@ -1,0 +1,278 @@
+// Package exec is the one door to other programs. Every process is started
+// from one operating-system thread that lives as long as its Runner, so that it
+// can be put into a network namespace and dies with this program even when that
+// is killed with -9.
+package exec
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Cmd is a program to run. No shell is ever between.
+type Cmd struct {
+	// Argv is the program and its arguments; Argv[0] is looked up in PATH.
+	Argv []string
+	// Env is added to this program's environment.
+	Env []string
+	// CleanEnv leaves this program's environment out.
+	CleanEnv bool
+	Dir      string
+	// NetNS is the file of the network namespace to run in; "" is this one's.
+	NetNS string
+	Stdin io.Reader
+}
+
+// Result is what a finished program gave.
+type Result struct {
+	Stdout, Stderr []byte
+	ExitCode       int
+}
+
+// Error says which command failed, how, and what it wrote to stderr. Its text
+// holds the command as it can be pasted into a shell.
+type Error struct {
+	Cmd    Cmd
+	Stderr []byte
+	Err    error
+}
+
+func (e *Error) Error() string {
+	msg := fmt.Sprintf("%s: %v", e.Cmd, e.Err)
+	if s := strings.TrimSpace(string(e.Stderr)); s != "" {
+		if len(s) > 2000 {
+			s = "… " + s[len(s)-2000:]
+		}
+		msg += ": " + s
+	}
+	return msg
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// String is the command as it can be pasted into a shell.
+func (c Cmd) String() string {
+	var b strings.Builder
+	if c.NetNS != "" {
+		b.WriteString("nsenter --net=" + quote(c.NetNS) + " ")
+	}
+	if len(c.Env) > 0 {
+		b.WriteString("env ")
+		for _, e := range c.Env {
+			b.WriteString(quote(e) + " ")
+		}
+	}
+	for i, a := range c.Argv {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(quote(a))
+	}
+	return b.String()
+}
+
+// quote makes one word of a POSIX shell.
+func quote(s string) string {
+	plain := s != "" && strings.IndexFunc(s, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-", r)
+	}) < 0
+	if plain {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// Runner starts programs. Close ends it and kills what it still has running.
+type Runner struct {
+	starts chan start
+	done   chan struct{}
+}
+
+type start struct {
+	cmd    *exec.Cmd
+	netns  string
+	answer chan error
+}
+
+// NewRunner makes a Runner.
+func NewRunner() *Runner {
+	r := &Runner{starts: make(chan start), done: make(chan struct{})}
+	go r.loop()
+	return r
+}
+
+// Close ends the thread that all programs were started from; the kernel then
+// kills those that still run.
+func (r *Runner) Close() { close(r.done) }
+
+// loop owns the thread. It is never unlocked, so the thread ends with it.
+func (r *Runner) loop() {
+	runtime.LockOSThread()
+	home, homeErr := os.Open("/proc/thread-self/ns/net")
+	for {
+		select {
+		case <-r.done:
+			return
+		case s := <-r.starts:
+			if s.netns == "" {
+				s.answer <- s.cmd.Start()
+				continue
+			}
+			if homeErr != nil {
+				s.answer <- fmt.Errorf("this program's own network namespace: %w", homeErr)
+				continue
+			}
+			err := setns(s.netns)
+			if err == nil {
+				err = s.cmd.Start()
+				if back := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); back != nil {
+					// The thread is lost; nothing may ever be started from it
+					// in the wrong namespace.
+					homeErr = fmt.Errorf("return to own network namespace: %w", back)
+					err = errors.Join(err, homeErr)
+				}
+			}
+			s.answer <- err
+		}
+	}
+}
+
+func setns(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("network namespace: %w", err)
+	}
+	defer f.Close()
+	if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("enter network namespace %s: %w", path, err)
+	}
+	return nil
+}
+
+// Process is a running program. Wait must be called.
+type Process struct {
+	// Stdin is open until closed, where StartPiped made it.
+	Stdin  io.WriteCloser
+	Stdout io.ReadCloser
+	cmd    *exec.Cmd
+	spec   Cmd
+	stderr *tail
+}
+
+// PID is the process's id, also that of its process group.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Kill kills the program's whole process group.
+func (p *Process) Kill() error { return killGroup(p.cmd) }
+
+// Signal sends a signal to the program's whole process group.
+func (p *Process) Signal(s syscall.Signal) error { return syscall.Kill(-p.cmd.Process.Pid, s) }
+
+// Stderr is the last 64 KiB that the program wrote to stderr.
+func (p *Process) Stderr() []byte { return p.stderr.Bytes() }
+
+// Wait waits for the end; the error is an *Error.
+func (p *Process) Wait() error {
+	if err := p.cmd.Wait(); err != nil {
+		return &Error{Cmd: p.spec, Stderr: p.stderr.Bytes(), Err: err}
+	}
+	return nil
+}
+
+func killGroup(c *exec.Cmd) error {
+	if c.Process == nil {
+		return nil
+	}
+	err := syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
+	if errors.Is(err, syscall.ESRCH) {
+		return os.ErrProcessDone
+	}
+	return err
+}
+
+func (r *Runner) command(ctx context.Context, c Cmd) (*exec.Cmd, error) {
+	if len(c.Argv) == 0 {
+		return nil, errors.New("empty command")
+	}
+	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
+	if c.CleanEnv {
+		cmd.Env = append([]string{}, c.Env...)
+	} else {
+		cmd.Env = append(os.Environ(), c.Env...)
+	}
+	cmd.Dir, cmd.Stdin = c.Dir, c.Stdin
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.Cancel = func() error { return killGroup(cmd) }
+	cmd.WaitDelay = 2 * time.Second
+	return cmd, nil
+}
+
+func (r *Runner) start(cmd *exec.Cmd, netns string) error {
+	s := start{cmd: cmd, netns: netns, answer: make(chan error, 1)}
+	select {
+	case r.starts <- s:
+		return <-s.answer
+	case <-r.done:
+		return errors.New("the runner is closed")
+	}
+}
+
+// Run runs a program to its end. A program that ends with another status than
+// 0 gives its Result and an *Error.
+func (r *Runner) Run(ctx context.Context, c Cmd) (Result, error) {
+	cmd, err := r.command(ctx, c)
+	if err != nil {
+		return Result{}, err
+	}
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err = r.start(cmd, c.NetNS)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	res := Result{Stdout: stdout.Bytes(), Stderr: stderr.Bytes(), ExitCode: -1}
+	if cmd.ProcessState != nil {
+		res.ExitCode = cmd.ProcessState.ExitCode()
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			err = errors.Join(context.Cause(ctx), err)
+		}
+		return res, &Error{Cmd: c, Stderr: res.Stderr, Err: err}
+	}
+	return res, nil
+}
+
+// StartPiped starts a program with its stdin and stdout as pipes.
+func (r *Runner) StartPiped(ctx context.Context, c Cmd) (*Process, error) {
+	cmd, err := r.command(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{cmd: cmd, spec: c, stderr: &tail{max: 64 << 10}}
+	cmd.Stderr = p.stderr
+	if p.Stdin, err = cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if p.Stdout, err = cmd.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	if err := r.start(cmd, c.NetNS); err != nil {
+		return nil, &Error{Cmd: c, Err: err}
+	}
+	return p, nil
+}
+
+// LookPath finds a program in PATH.
+func LookPath(name string) (string, error) { return exec.LookPath(name) }

@@ -1,0 +1,60 @@
+package exec
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"context"
+)
+
+func TestRunGivesOutputAndStatus(t *testing.T) {
+	r := NewRunner()
+	defer r.Close()
+	res, err := r.Run(t.Context(), Cmd{Argv: []string{"sh", "-c", "echo out; echo err >&2; exit 3"}})
+	var runErr *Error
+	if !errors.As(err, &runErr) {
+		t.Fatalf("error %v is no *Error", err)
+	}
+	if string(res.Stdout) != "out\n" || string(res.Stderr) != "err\n" || res.ExitCode != 3 {
+		t.Errorf("got %q %q %d", res.Stdout, res.Stderr, res.ExitCode)
+	}
+	if want := `sh -c 'echo out; echo err >&2; exit 3': exit status 3: err`; err.Error() != want {
+		t.Errorf("error %q, want %q", err, want)
+	}
+}
+
+func TestCmdStringIsPasteable(t *testing.T) {
+	got := Cmd{Argv: []string{"ip", "link", "add", "it's", ""}, NetNS: "/run/netns/cnb-1"}.String()
+	if want := `nsenter --net=/run/netns/cnb-1 ip link add 'it'\''s' ''`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestCancelKillsTheGroup(t *testing.T) {
+	r := NewRunner()
+	defer r.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	_, err := r.Run(ctx, Cmd{Argv: []string{"sh", "-c", "sleep 100 & wait"}})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v, want deadline exceeded", err)
+	}
+	if d := time.Since(begin); d > 10*time.Second {
+		t.Errorf("took %v: the child of the child was not killed", d)
+	}
+}
+
+func TestCloseKillsWhatRuns(t *testing.T) {
+	r := NewRunner()
+	p, err := r.StartPiped(t.Context(), Cmd{Argv: []string{"sleep", "1000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	if err := p.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("ended with %v, want killed", err)
+	}
+}

@@ -1,0 +1,44 @@
+// Package labtest says what a test needs of the machine. Where that is missing
+// the test is skipped with the reason; in CI as root (CNIBENCH_CI=1) only a
+// kernel that lacks a feature may skip a test, all else fails it.
+package labtest
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// CI tells whether a skip that the machine's owner could have avoided fails.
+func CI() bool { return os.Getenv("CNIBENCH_CI") == "1" && os.Getuid() == 0 }
+
+// Root skips a test that needs root where there is none.
+func Root(t testing.TB) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs root: run make test as root")
+	}
+}
+
+// Tool skips a test that needs a program of a Debian package; in CI it fails.
+func Tool(t testing.TB, name, debianPackage string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err == nil {
+		return path
+	}
+	if CI() {
+		t.Fatalf("%s is missing in CI: apt-get install %s", name, debianPackage)
+	}
+	t.Skipf("needs %s: apt-get install %s", name, debianPackage)
+	return ""
+}
+
+// Feature skips a test that needs something of the kernel: have is the
+// outcome of its probe.
+func Feature(t testing.TB, name string, have error) {
+	t.Helper()
+	if have != nil {
+		t.Skipf("kernel has no %s: %v", name, have)
+	}
+}

@@ -1,0 +1,73 @@
+// Package network is the list of pod networks that a lab can build: one file
+// each, its CNI conflist beside it.
+package network
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/netns"
+)
+
+// Node is what a network's set-up knows of one node of a lab cluster.
+type Node struct {
+	Name    string       // "node1"
+	Index   int          // from 1
+	NS      netns.NS     // the node's network namespace
+	Device  string       // the device on the link, "eth0"
+	Address netip.Prefix // of Device, 198.18.0.1/16
+	PodCIDR netip.Prefix // 10.244.1.0/24
+	MTU     int          // of Device, bytes
+	DataDir string       // a folder of this node for IPAM and the like; removed with the lab
+}
+
+// Network is one pod network in one variant.
+type Network struct {
+	// Name is family/variant, "flannel/vxlan".
+	Name    string
+	Summary string
+	// Model cites what the datapath was modelled on where the network's own
+	// agent does not run: "flannel v0.28 backend/vxlan". Empty for networks that
+	// are what they say (reference plugins, the host).
+	Model string
+	// LeavesOut says what a model does without.
+	LeavesOut string
+	// Encapsulation is "", "vxlan", …; Overhead is what it takes from the MTU
+	// in bytes, so that the pod's MTU is the link's less Overhead.
+	Encapsulation string
+	Overhead      int
+	// HostNetwork: pods share their node's namespace; no CNI ADD happens.
+	HostNetwork bool
+	// Needs are the kernel features without which the network is unsupported.
+	Needs []netns.Feature
+	// Plugins are the CNI plugin binaries that the conflist names. Those that
+	// this program provides itself are not listed.
+	Plugins []string
+	// SetUp does on one node what the network's agent would do there. It runs
+	// on all nodes, after all of them stand. May be nil.
+	SetUp func(ctx context.Context, self Node, nodes []Node) error
+	// Conflist is the CNI configuration list for pods of self.
+	Conflist func(self Node, nodes []Node) ([]byte, error)
+}
+
+// PodMTU is the MTU of a pod's device on a link of the given MTU.
+func (n Network) PodMTU(link int) int { return link - n.Overhead }
+
+// List is every network, in the order in which help shows them.
+func List() []Network {
+	return []Network{}
+}
+
+// Find looks a network up by name; the error lists the known names.
+func Find(name string) (Network, error) {
+	var known []string
+	for _, n := range List() {
+		if n.Name == name {
+			return n, nil
+		}
+		known = append(known, n.Name)
+	}
+	return Network{}, fmt.Errorf("unknown network %q (known: %s)", name, strings.Join(known, ", "))
+}

@@ -1,0 +1,147 @@
+package result
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// Cell is one value of each factor: what one sample measures. It is
+// comparable, so it serves as a map key; a factor that does not apply to the
+// workload is its zero value and is absent in JSON.
+type Cell struct {
+	// Network is the network's name, "flannel/vxlan"; HostNetwork is the baseline.
+	Network string `json:"network"`
+	// Path is from where to where: one of the Path constants.
+	Path string `json:"path"`
+	// Placement is one of the Placement constants.
+	Placement string `json:"placement"`
+	// Link names the wire between nodes: "unshaped", "1-gigabit", …
+	Link string `json:"link"`
+	// Profile names the set of node settings: "default_settings", …
+	Profile string `json:"profile"`
+	// MTU is the link's MTU in bytes as asked for; a pod's own MTU, which an
+	// encapsulation makes smaller, is recorded beside the metrics.
+	MTU int `json:"mtu"`
+	// Family is "ipv4" or "ipv6"; absent means ipv4.
+	Family string `json:"family,omitempty"`
+	// Workload is the traffic's name: "tcp_stream", "iperf3", …
+	Workload string `json:"workload"`
+	// Test is the workload's own variant, in the tool's words: netperf's
+	// "TCP_RR", sockperf's "ping-pong", redis-benchmark's "get".
+	Test string `json:"test,omitempty"`
+	// Protocol is "tcp" or "udp" for workloads that offer both.
+	Protocol string `json:"protocol,omitempty"`
+	// MessageBytes is the size of a message, or of a request.
+	MessageBytes int `json:"message_bytes,omitempty"`
+	// ResponseBytes is the size of a response where it differs from the request.
+	ResponseBytes int `json:"response_bytes,omitempty"`
+	// Streams is the number of parallel connections or flows.
+	Streams int `json:"streams,omitempty"`
+	// Direction is "reverse" or "bidirectional"; absent means client to server.
+	Direction string `json:"direction,omitempty"`
+	// RateBitsPerSecond is the rate asked of a paced stream, all streams
+	// together; absent means flat out.
+	RateBitsPerSecond float64 `json:"rate_bits_per_second,omitempty"`
+	// RatePerSecond is the rate of transactions asked of an open loop, all
+	// streams together; absent means closed loop.
+	RatePerSecond float64 `json:"rate_per_second,omitempty"`
+	// Burst is how many transactions are under way at once on one stream;
+	// absent means one.
+	Burst int `json:"burst,omitempty"`
+	// UDPGSO tells that UDP segmentation offload is used. It changes what is on
+	// the way through the stack, so it is a factor.
+	UDPGSO bool `json:"udp_gso,omitempty"`
+	// ZeroCopy tells that MSG_ZEROCOPY is used.
+	ZeroCopy bool `json:"zero_copy,omitempty"`
+	// PinCPUs tells that each end is pinned to CPUs of its own.
+	PinCPUs bool `json:"pin_cpus,omitempty"`
+}
+
+// Baseline network, paths and placements (design.md, Words).
+const (
+	HostNetwork = "host"
+
+	PathPodToPod   = "pod-to-pod"
+	PathHostToHost = "host-to-host"
+	PathHostToPod  = "host-to-pod"
+	PathPodToHost  = "pod-to-host"
+
+	IntraHost = "intra-host"
+	InterHost = "inter-host"
+)
+
+// Baseline is the cell that c's efficiency is computed against: the same
+// factors on the network host, whose only path is host-to-host.
+func (c Cell) Baseline() Cell {
+	c.Network, c.Path = HostNetwork, PathHostToHost
+	return c
+}
+
+// IsBaseline tells whether c is a baseline cell itself.
+func (c Cell) IsBaseline() bool { return c.Network == HostNetwork }
+
+// Compare orders cells: by link, profile, MTU, path, placement, then
+// workload and its factors, then network.
+func (c Cell) Compare(d Cell) int {
+	return cmp.Or(
+		cmp.Compare(c.Link, d.Link), cmp.Compare(c.Profile, d.Profile), cmp.Compare(c.MTU, d.MTU),
+		cmp.Compare(c.Placement, d.Placement),
+		cmp.Compare(c.Workload, d.Workload), cmp.Compare(c.Test, d.Test), cmp.Compare(c.Protocol, d.Protocol),
+		cmp.Compare(c.Family, d.Family), cmp.Compare(c.Direction, d.Direction),
+		cmp.Compare(c.MessageBytes, d.MessageBytes), cmp.Compare(c.ResponseBytes, d.ResponseBytes),
+		cmp.Compare(c.Streams, d.Streams), cmp.Compare(c.Burst, d.Burst),
+		cmp.Compare(c.RateBitsPerSecond, d.RateBitsPerSecond), cmp.Compare(c.RatePerSecond, d.RatePerSecond),
+		cmp.Compare(b2i(c.UDPGSO), b2i(d.UDPGSO)), cmp.Compare(b2i(c.ZeroCopy), b2i(d.ZeroCopy)), cmp.Compare(b2i(c.PinCPUs), b2i(d.PinCPUs)),
+		cmp.Compare(c.Network, d.Network), cmp.Compare(c.Path, d.Path),
+	)
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Traffic says the workload's part of the cell in words, for tables:
+// "tcp_stream 1472 B", "iperf3 udp 64 B × 4".
+func (c Cell) Traffic() string {
+	parts := []string{c.Workload}
+	for _, s := range []string{c.Test, c.Protocol, c.Direction} {
+		if s != "" {
+			parts = append(parts, s)
+		}
+	}
+	if c.MessageBytes > 0 {
+		size := fmt.Sprintf("%d B", c.MessageBytes)
+		if c.ResponseBytes > 0 && c.ResponseBytes != c.MessageBytes {
+			size = fmt.Sprintf("%d/%d B", c.MessageBytes, c.ResponseBytes)
+		}
+		parts = append(parts, size)
+	}
+	if c.Streams > 1 {
+		parts = append(parts, fmt.Sprintf("× %d", c.Streams))
+	}
+	if c.Burst > 1 {
+		parts = append(parts, fmt.Sprintf("burst %d", c.Burst))
+	}
+	if c.RateBitsPerSecond > 0 {
+		parts = append(parts, fmt.Sprintf("at %g Mbit/s", c.RateBitsPerSecond/1e6))
+	}
+	if c.RatePerSecond > 0 {
+		parts = append(parts, fmt.Sprintf("at %g/s", c.RatePerSecond))
+	}
+	for _, f := range []struct {
+		on   bool
+		name string
+	}{{c.UDPGSO, "udp_gso"}, {c.ZeroCopy, "zero_copy"}, {c.PinCPUs, "pin_cpus"}} {
+		if f.on {
+			parts = append(parts, f.name)
+		}
+	}
+	if c.Family == "ipv6" {
+		parts = append(parts, "ipv6")
+	}
+	return strings.Join(parts, " ")
+}

@@ -1,0 +1,48 @@
+package result
+
+import "time"
+
+// Environment is environment.json: what stood when the campaign ran. It is
+// written before the first sample, and read again at the end; Changed lists
+// what was then different.
+type Environment struct {
+	Schema   int       `json:"schema"`
+	Started  time.Time `json:"started"`
+	Finished time.Time `json:"finished,omitzero"`
+	Version  string    `json:"version"` // of cnibench
+	Testbed  string    `json:"testbed"`
+	Host     Host      `json:"host"`
+	// Tools maps a tool or CNI plugin to the version that it printed.
+	Tools map[string]string `json:"tools,omitempty"`
+	// Places maps a place's name to what it said of itself.
+	Places map[string]PlaceFacts `json:"places,omitempty"`
+	// Networks maps a network's name to what is known of it.
+	Networks map[string]NetworkFacts `json:"networks,omitempty"`
+	// Changed names each setting that differed at the end: "sysctl net.core.rmem_max: 212992 → 4194304".
+	Changed []string `json:"changed,omitempty"`
+}
+
+// Host is the machine under it all.
+type Host struct {
+	Kernel      string            `json:"kernel"`
+	OS          string            `json:"os,omitempty"`
+	CPUModel    string            `json:"cpu_model,omitempty"`
+	CPUs        int               `json:"cpus"`
+	MemoryBytes int64             `json:"memory_bytes,omitempty"`
+	Sysctls     map[string]string `json:"sysctls,omitempty"`
+}
+
+// PlaceFacts is what a place said of itself.
+type PlaceFacts struct {
+	Node     string            `json:"node"`
+	MTUs     map[string]int    `json:"mtus,omitempty"`
+	Sysctls  map[string]string `json:"sysctls,omitempty"`
+	Offloads map[string]string `json:"offloads,omitempty"`
+}
+
+// NetworkFacts tells what a network is here.
+type NetworkFacts struct {
+	Model         string `json:"model,omitempty"` // what it was modelled on; absent: real
+	LeavesOut     string `json:"leaves_out,omitempty"`
+	Encapsulation string `json:"encapsulation,omitempty"`
+}

@@ -1,0 +1,71 @@
+// Package result holds the records of a campaign: one line of samples.jsonl
+// per sample, appended and synced as it comes, and the directory around them.
+package result
+
+import "time"
+
+// Schema is the version of the sample record that this program writes. Older
+// versions are migrated when read, newer ones are refused.
+const Schema = 1
+
+// The status of a sample.
+const (
+	// StatusOK: measured.
+	StatusOK = "ok"
+	// StatusFailed: tried and failed, for Reason; it has no metrics.
+	StatusFailed = "failed"
+	// StatusUnsupported: this testbed cannot build the cell, for Reason.
+	StatusUnsupported = "unsupported"
+)
+
+// Sample is one repetition of one cell: one line of samples.jsonl.
+type Sample struct {
+	Schema int `json:"schema"`
+	// ID names block and cell of the plan: "b03-c017".
+	ID    string `json:"id"`
+	Block int    `json:"block"`
+	// Attempt counts from 1; a retry is a record of its own.
+	Attempt int    `json:"attempt"`
+	Cell    Cell   `json:"cell"`
+	Status  string `json:"status"`
+	// Reason says why a sample is failed or unsupported.
+	Reason  string    `json:"reason,omitempty"`
+	Started time.Time `json:"started"`
+	// RequestedSeconds is the length of the measured window that was asked for,
+	// MeasuredSeconds what it came to on the receiving end.
+	RequestedSeconds float64  `json:"requested_seconds,omitempty"`
+	MeasuredSeconds  *float64 `json:"measured_seconds,omitempty"`
+	// Metrics maps a name of unit.Metrics to its value in base units. A value
+	// that was not measured is absent.
+	Metrics map[string]float64 `json:"metrics,omitempty"`
+	// Histogram is the distribution of round trips.
+	Histogram *Histogram `json:"histogram,omitempty"`
+	// Series is the throughput over time, as the receiver saw it.
+	Series *Series `json:"series,omitempty"`
+	// Probes maps "client_node" and "server_node" to what was measured beside
+	// the traffic there.
+	Probes map[string]map[string]float64 `json:"probes,omitempty"`
+	// Tools maps a tool to the version that it printed.
+	Tools map[string]string `json:"tools,omitempty"`
+	// Raw is the folder below the result directory that holds argv, stdout and
+	// stderr of both ends, for external tools.
+	Raw string `json:"raw,omitempty"`
+	// Warnings are doubts about this sample alone, cause and cure in one line.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Histogram is an HDR histogram in its own V2 compressed form.
+type Histogram struct {
+	// Unit is always "nanoseconds".
+	Unit string `json:"unit"`
+	// Count is the number of values recorded.
+	Count int64 `json:"count"`
+	// HDRBase64 is HdrHistogram's V2 compressed encoding in base64.
+	HDRBase64 string `json:"hdr_v2_base64"`
+}
+
+// Series is a value per interval of the measured window.
+type Series struct {
+	IntervalSeconds         float64   `json:"interval_seconds"`
+	ThroughputBitsPerSecond []float64 `json:"throughput_bits_per_second"`
+}

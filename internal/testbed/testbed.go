@@ -1,0 +1,45 @@
+// Package testbed says what a place to measure at must give. The lab, a
+// Kubernetes and bare machines are below it.
+package testbed
+
+import (
+	"context"
+	"net/netip"
+
+	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Testbed is where a campaign runs.
+type Testbed interface {
+	// Build makes all that the cells need, at once. A cell that cannot be built
+	// here is in the map with its reason; that is no error. On an error all is
+	// taken down again.
+	Build(ctx context.Context, cells []result.Cell) (unsupported map[result.Cell]string, err error)
+	// Ends gives the two ends of a cell with live agents; agents that died are
+	// started anew.
+	Ends(ctx context.Context, cell result.Cell) (Ends, error)
+	// Environment describes what stands: kernel, CPU, versions, settings, and
+	// for each place its facts.
+	Environment(ctx context.Context) (result.Environment, error)
+	// Close takes everything down, joining the errors on the way.
+	Close(ctx context.Context) error
+}
+
+// Ends is where a sample of a cell runs.
+type Ends struct {
+	Client, Server Place
+	// ServerAddress is where the client sends to.
+	ServerAddress netip.Addr
+	// SharedClock tells that both ends read one clock.
+	SharedClock bool
+}
+
+// Place is a spot where a program runs, with an agent in it.
+type Place struct {
+	Name string // "flannel/vxlan node1 pod1"
+	Node string // the machine or node namespace under it
+	// MTU is the actual MTU of the device towards the other end, bytes.
+	MTU   int
+	Agent *agent.Client
+}

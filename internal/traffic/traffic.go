@@ -1,0 +1,115 @@
+// Package traffic is the native traffic engine: raw system calls on locked
+// threads, no allocation in a hot loop, the receiver's count as the result.
+//
+// A run has two halves. Serve opens the data ports at one place; Drive runs at
+// the other and connects to them. Control never goes over the data ports: the
+// two halves get their Config, and give their Report, through their agents.
+package traffic
+
+import "time"
+
+// The native tests.
+const (
+	TCPStream        = "tcp_stream"
+	UDPStream        = "udp_stream"
+	TCPRR            = "tcp_rr"
+	UDPRR            = "udp_rr"
+	TCPCRR           = "tcp_crr"
+	LatencyUnderLoad = "latency_under_load"
+)
+
+// Config is what both halves of a run are told.
+type Config struct {
+	// Test is one of the native tests.
+	Test string `json:"test"`
+	// Token is 16 random bytes in hex; the first bytes of every data connection
+	// (and of every datagram flow). A stranger that does not know it is refused
+	// and counted.
+	Token string `json:"token"`
+	// MessageBytes is what one send hands over, or the size of a request.
+	MessageBytes int `json:"message_bytes"`
+	// ResponseBytes is the size of a response; 0 means as the request.
+	ResponseBytes int `json:"response_bytes,omitempty"`
+	// Streams is the number of connections or flows, 1 to 256.
+	Streams int `json:"streams"`
+	// Warmup is sent and not counted; Window is measured.
+	Warmup time.Duration `json:"warmup_nanoseconds"`
+	Window time.Duration `json:"window_nanoseconds"`
+	// Direction: "" client to server, "reverse", "bidirectional".
+	Direction string `json:"direction,omitempty"`
+	// RateBitsPerSecond paces a stream, all streams together; 0 is flat out.
+	RateBitsPerSecond float64 `json:"rate_bits_per_second,omitempty"`
+	// RatePerSecond makes an RR test an open loop, all streams together;
+	// latency is then measured from the intended send time.
+	RatePerSecond float64 `json:"rate_per_second,omitempty"`
+	// Burst is how many transactions are under way at once on one stream.
+	Burst    int  `json:"burst,omitempty"`
+	UDPGSO   bool `json:"udp_gso,omitempty"`
+	ZeroCopy bool `json:"zero_copy,omitempty"`
+	// CPUs pins this half's threads, in turn, to these CPUs; nil leaves them to
+	// the scheduler.
+	CPUs []int `json:"cpus,omitempty"`
+	// SharedClock tells that both halves read one clock (one kernel), so that
+	// one-way delay can be measured.
+	SharedClock bool `json:"shared_clock,omitempty"`
+}
+
+// Report is what one half counted inside its measured window. Pointers and
+// maps are nil where nothing was measured.
+type Report struct {
+	// WindowSeconds is the length of this half's window on its own clock.
+	WindowSeconds float64 `json:"window_seconds"`
+	// Bytes and Packets are payload that this half received (a receiver) in its
+	// window; SentBytes and SentPackets what it handed to the kernel in it.
+	Bytes       *int64 `json:"bytes,omitempty"`
+	Packets     *int64 `json:"packets,omitempty"`
+	SentBytes   *int64 `json:"sent_bytes,omitempty"`
+	SentPackets *int64 `json:"sent_packets,omitempty"`
+	// Transactions completed in the window, and lost ones (UDP).
+	Transactions     *int64 `json:"transactions,omitempty"`
+	TransactionsLost *int64 `json:"transactions_lost,omitempty"`
+	// Datagram bookkeeping over the packets sent inside the sender's window.
+	Lost          *int64   `json:"lost,omitempty"`
+	Reordered     *int64   `json:"reordered,omitempty"`
+	Duplicated    *int64   `json:"duplicated,omitempty"`
+	JitterSeconds *float64 `json:"jitter_seconds,omitempty"`
+	// Latency is the HDR histogram (V2 compressed, base64) of round trips in
+	// nanoseconds, all streams merged; OneWay that of one-way delays.
+	Latency *Histogram `json:"latency,omitempty"`
+	OneWay  *Histogram `json:"one_way,omitempty"`
+	// SeriesBitsPerSecond is the received rate for each SeriesInterval.
+	SeriesInterval      time.Duration `json:"series_interval_nanoseconds,omitempty"`
+	SeriesBitsPerSecond []float64     `json:"series_bits_per_second,omitempty"`
+	// TCP is TCP_INFO at the end, summed (retransmits) or averaged over streams.
+	TCP *TCPInfo `json:"tcp,omitempty"`
+	// Strangers is how many connections or datagrams came without the token.
+	Strangers int64 `json:"strangers"`
+	// Warnings: cause and cure, one line each.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Histogram is an encoded HDR histogram with the exact moments that its
+// buckets would round.
+type Histogram struct {
+	Count             int64   `json:"count"`
+	HDRBase64         string  `json:"hdr_v2_base64"`
+	MeanNanoseconds   float64 `json:"mean_nanoseconds"`
+	StddevNanoseconds float64 `json:"stddev_nanoseconds"`
+	MinNanoseconds    int64   `json:"min_nanoseconds"`
+	MaxNanoseconds    int64   `json:"max_nanoseconds"`
+}
+
+// TCPInfo is what TCP_INFO said of the sending sockets at the end.
+type TCPInfo struct {
+	Retransmits             int64   `json:"retransmits"`
+	CwndPackets             float64 `json:"cwnd_packets"`
+	RTTSeconds              float64 `json:"rtt_seconds"`
+	MSSBytes                float64 `json:"mss_bytes"`
+	PacingRateBitsPerSecond float64 `json:"pacing_rate_bits_per_second,omitempty"`
+}
+
+// Hooks are called by a half at the edges of its measured window, so that a
+// probe can be read there. Either may be nil.
+type Hooks struct {
+	WindowStart, WindowEnd func()
+}

@@ -1,0 +1,80 @@
+// Package unit names every metric that a record may hold, with its unit and
+// which way is better. A name that is not in this list is refused.
+package unit
+
+// Better tells which way a metric is better.
+type Better int
+
+// Which way is better.
+const (
+	Neither Better = iota
+	Higher
+	Lower
+)
+
+// Metric is one measured quantity. Its name ends with its base unit.
+type Metric struct {
+	Name   string
+	Label  string // for people: "throughput"
+	Unit   string // base unit: "bit/s", "s", "1/s", "", "B"
+	Better Better
+}
+
+// Metrics lists every metric in the order in which reports show them.
+func Metrics() []Metric {
+	return []Metric{
+		{"throughput_bits_per_second", "throughput", "bit/s", Higher},
+		{"sent_throughput_bits_per_second", "sent", "bit/s", Neither},
+		{"reverse_throughput_bits_per_second", "reverse throughput", "bit/s", Higher},
+		{"packets_per_second", "packets", "1/s", Higher},
+		{"sent_packets_per_second", "sent packets", "1/s", Neither},
+		{"transactions_per_second", "transactions", "1/s", Higher},
+		{"requests_per_second", "requests", "1/s", Higher},
+		{"latency_mean_seconds", "latency mean", "s", Lower},
+		{"latency_min_seconds", "latency min", "s", Lower},
+		{"latency_p50_seconds", "latency p50", "s", Lower},
+		{"latency_p90_seconds", "latency p90", "s", Lower},
+		{"latency_p99_seconds", "latency p99", "s", Lower},
+		{"latency_p999_seconds", "latency p99.9", "s", Lower},
+		{"latency_max_seconds", "latency max", "s", Lower},
+		{"latency_stddev_seconds", "latency standard deviation", "s", Lower},
+		{"one_way_delay_mean_seconds", "one-way delay mean", "s", Lower},
+		{"one_way_delay_min_seconds", "one-way delay min", "s", Lower},
+		{"one_way_delay_max_seconds", "one-way delay max", "s", Lower},
+		{"jitter_seconds", "jitter (RFC 3550)", "s", Lower},
+		{"packets_sent", "packets sent", "", Neither},
+		{"packets_received", "packets received", "", Neither},
+		{"packets_lost", "packets lost", "", Lower},
+		{"loss_ratio", "loss", "", Lower},
+		{"packets_reordered", "packets reordered", "", Lower},
+		{"packets_duplicated", "packets duplicated", "", Lower},
+		{"transactions", "transactions counted", "", Neither},
+		{"transactions_lost", "transactions lost", "", Lower},
+		{"achieved_rate_bits_per_second", "achieved rate", "bit/s", Neither},
+		{"achieved_rate_per_second", "achieved rate", "1/s", Neither},
+		{"retransmits", "retransmits", "", Lower},
+		{"tcp_cwnd_packets", "TCP congestion window", "", Neither},
+		{"tcp_rtt_seconds", "TCP RTT", "s", Neither},
+		{"tcp_mss_bytes", "TCP MSS", "B", Neither},
+		{"tcp_pacing_rate_bits_per_second", "TCP pacing rate", "bit/s", Neither},
+		{"strangers_refused", "strangers refused", "", Neither},
+		{"client_mtu_bytes", "client MTU", "B", Neither},
+		{"server_mtu_bytes", "server MTU", "B", Neither},
+		{"client_cpu_ratio", "client CPU (tool's own figure)", "", Neither},
+		{"server_cpu_ratio", "server CPU (tool's own figure)", "", Neither},
+		{"client_service_demand_seconds_per_byte", "client service demand", "s/B", Lower},
+		{"server_service_demand_seconds_per_byte", "server service demand", "s/B", Lower},
+		{"client_service_demand_seconds_per_transaction", "client service demand", "s", Lower},
+		{"server_service_demand_seconds_per_transaction", "server service demand", "s", Lower},
+	}
+}
+
+// FindMetric looks a metric up by name.
+func FindMetric(name string) (Metric, bool) {
+	for _, m := range Metrics() {
+		if m.Name == name {
+			return m, true
+		}
+	}
+	return Metric{}, false
+}

@@ -1,0 +1,128 @@
+// Package workload is the list of traffics that a campaign can name. One file
+// each: what it needs, how it serves, how it drives, how its output is parsed.
+package workload
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/traffic"
+)
+
+// Params is what a workload is asked to do in one sample.
+type Params struct {
+	Cell   result.Cell
+	Warmup time.Duration
+	Window time.Duration
+	Token  string
+	// SharedClock tells that both places read one clock.
+	SharedClock bool
+}
+
+// Program is what an agent runs at one end: the native engine or a tool.
+type Program struct {
+	// Native, when not nil, is run by the engine inside the agent.
+	Native *traffic.Config `json:"native,omitempty"`
+	// Argv is a tool; Argv[0] is looked up in PATH at the place. In every
+	// argument "{address}", "{port}" and "{dir}" (a scratch folder of this run,
+	// removed after it) are replaced by the agent.
+	Argv []string `json:"argv,omitempty"`
+	// Env adds to the tool's environment, "LC_ALL=C".
+	Env []string `json:"env,omitempty"`
+	// Files are written into {dir} before the start: name to content.
+	Files map[string]string `json:"files,omitempty"`
+	// Port asks the agent for a free port for {port} (TCP and UDP alike).
+	Port bool `json:"port,omitempty"`
+	// Ready tells how a serving tool shows that it serves: "tcp" (the port
+	// accepts), "udp" (the port is bound, from /proc/net/udp).
+	Ready string `json:"ready,omitempty"`
+	// Timeout is when the agent kills the tool and reports that.
+	Timeout time.Duration `json:"timeout_nanoseconds"`
+	// WindowOffset and Window tell, for a tool, where after its start the
+	// measured window lies, so that probes are read there.
+	WindowOffset time.Duration `json:"window_offset_nanoseconds,omitempty"`
+	Window       time.Duration `json:"window_nanoseconds,omitempty"`
+}
+
+// Output is what came of a Program at one end.
+type Output struct {
+	Native   *traffic.Report `json:"native,omitempty"`
+	Argv     []string        `json:"argv,omitempty"` // as run, all replaced
+	Stdout   string          `json:"stdout,omitempty"`
+	Stderr   string          `json:"stderr,omitempty"`
+	ExitCode int             `json:"exit_code,omitempty"`
+	// Killed says why the agent ended the tool: "timeout", or "" where it
+	// ended by itself or, a server, because the sample was over.
+	Killed string `json:"killed,omitempty"`
+	// ToolVersion is the first line that `tool --version` (or its like) printed.
+	ToolVersion string `json:"tool_version,omitempty"`
+	// Probes is what the probes read at this end's window.
+	Probes map[string]float64 `json:"probes,omitempty"`
+}
+
+// Measurement is what a sample's record is filled from.
+type Measurement struct {
+	MeasuredSeconds float64
+	Metrics         map[string]float64 // names of unit.Metrics, base units
+	Histogram       *result.Histogram
+	Series          *result.Series
+	Tools           map[string]string
+	Warnings        []string
+}
+
+// Spec describes a workload to people and to the planner.
+type Spec struct {
+	Name    string
+	Summary string // one line for `cnibench list workloads`
+	// Primary is the metric whose efficiency is reported and stopped on.
+	Primary string
+	// Needs are the tools at each end; none for the native engine.
+	Needs []Tool
+	// Factors says which optional factors of a campaign's workload this one
+	// takes ("message_bytes", "streams", "response_bytes", …); others are refused.
+	Factors []string
+	// Tests are the allowed values of test, the first the default; empty when
+	// the workload has none. Protocols likewise.
+	Tests     []string
+	Protocols []string
+	// DefaultMessageBytes is used where a campaign names no message size; 0
+	// where the workload has no message size.
+	DefaultMessageBytes int
+}
+
+// Tool is a program that a workload needs, and the Debian package with it.
+type Tool struct {
+	Name, Package string
+	Version       []string // argv that prints its version
+}
+
+// Workload is one traffic.
+type Workload interface {
+	Spec() Spec
+	// Serve is the program for the server's place.
+	Serve(p Params) (Program, error)
+	// Drive is the program for the client's place.
+	Drive(p Params, server netip.AddrPort) (Program, error)
+	// Parse reads what both ends gave. An error is the sample's failure reason.
+	Parse(p Params, server, client Output) (Measurement, error)
+}
+
+// List is every workload, in the order in which help shows them.
+func List() []Workload {
+	return []Workload{}
+}
+
+// Find looks a workload up by name; the error lists the known names.
+func Find(name string) (Workload, error) {
+	var known []string
+	for _, w := range List() {
+		if w.Spec().Name == name {
+			return w, nil
+		}
+		known = append(known, w.Spec().Name)
+	}
+	return nil, fmt.Errorf("unknown workload %q (known: %s)", name, strings.Join(known, ", "))
+}
