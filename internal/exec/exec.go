@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -97,6 +98,9 @@ func quote(s string) string {
 type Runner struct {
 	starts chan start
 	done   chan struct{}
+
+	mu      sync.Mutex
+	running map[*exec.Cmd]bool
 }
 
 type start struct {
@@ -107,14 +111,21 @@ type start struct {
 
 // NewRunner makes a Runner.
 func NewRunner() *Runner {
-	r := &Runner{starts: make(chan start), done: make(chan struct{})}
+	r := &Runner{starts: make(chan start), done: make(chan struct{}), running: map[*exec.Cmd]bool{}}
 	go r.loop()
 	return r
 }
 
-// Close ends the thread that all programs were started from; the kernel then
-// kills those that still run.
-func (r *Runner) Close() { close(r.done) }
+// Close kills what still runs and ends the thread that all programs were
+// started from. It is called once.
+func (r *Runner) Close() {
+	close(r.done)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for cmd := range r.running {
+		_ = killGroup(cmd) // it may have ended by itself just now
+	}
+}
 
 // loop owns the thread. It is never unlocked, so the thread ends with it.
 func (r *Runner) loop() {
@@ -165,6 +176,7 @@ type Process struct {
 	// Stdin is open until closed, where StartPiped made it.
 	Stdin  io.WriteCloser
 	Stdout io.ReadCloser
+	runner *Runner
 	cmd    *exec.Cmd
 	spec   Cmd
 	stderr *tail
@@ -184,7 +196,7 @@ func (p *Process) Stderr() []byte { return p.stderr.Bytes() }
 
 // Wait waits for the end; the error is an *Error.
 func (p *Process) Wait() error {
-	if err := p.cmd.Wait(); err != nil {
+	if err := p.runner.wait(p.cmd); err != nil {
 		return &Error{Cmd: p.spec, Stderr: p.stderr.Bytes(), Err: err}
 	}
 	return nil
@@ -222,10 +234,29 @@ func (r *Runner) start(cmd *exec.Cmd, netns string) error {
 	s := start{cmd: cmd, netns: netns, answer: make(chan error, 1)}
 	select {
 	case r.starts <- s:
-		return <-s.answer
+		if err := <-s.answer; err != nil {
+			return err
+		}
 	case <-r.done:
 		return errors.New("the runner is closed")
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running[cmd] = true
+	select {
+	case <-r.done:
+		_ = killGroup(cmd) // Close did not see it
+	default:
+	}
+	return nil
+}
+
+func (r *Runner) wait(cmd *exec.Cmd) error {
+	err := cmd.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.running, cmd)
+	return err
 }
 
 // Run runs a program to its end. A program that ends with another status than
@@ -239,7 +270,7 @@ func (r *Runner) Run(ctx context.Context, c Cmd) (Result, error) {
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err = r.start(cmd, c.NetNS)
 	if err == nil {
-		err = cmd.Wait()
+		err = r.wait(cmd)
 	}
 	res := Result{Stdout: stdout.Bytes(), Stderr: stderr.Bytes(), ExitCode: -1}
 	if cmd.ProcessState != nil {
@@ -260,7 +291,7 @@ func (r *Runner) StartPiped(ctx context.Context, c Cmd) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{cmd: cmd, spec: c, stderr: &tail{max: 64 << 10}}
+	p := &Process{runner: r, cmd: cmd, spec: c, stderr: &tail{max: 64 << 10}}
 	cmd.Stderr = p.stderr
 	if p.Stdin, err = cmd.StdinPipe(); err != nil {
 		return nil, err
