@@ -1,0 +1,192 @@
+package result
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// The files of a result directory.
+const (
+	CampaignFile    = "campaign.yaml"
+	PlanFile        = "plan.json"
+	EnvironmentFile = "environment.json"
+	SamplesFile     = "samples.jsonl"
+	RawDir          = "raw"
+	ReportFile      = "report.html"
+)
+
+// Dir is a result directory that this process writes. Its samples file is
+// locked, so that a second run into it is refused.
+type Dir struct {
+	Path    string
+	samples *os.File
+	end     int64 // of the last whole line
+}
+
+// ErrBusy is the error of a second run into a directory.
+var ErrBusy = errors.New("another run is writing this result directory")
+
+// Create makes a new result directory with the campaign as run and its plan.
+// A folder that holds anything already is refused, and left as it was.
+func Create(path string, campaign []byte, plan any) (*Dir, error) {
+	entries, err := os.ReadDir(path)
+	switch {
+	case err == nil && len(entries) > 0:
+		return nil, fmt.Errorf("%s: not empty: name another folder with --out, or continue it with --resume --out %s", path, path)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, err
+	}
+	d := &Dir{Path: path}
+	if err := d.open(os.O_CREATE | os.O_EXCL); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(d.write(CampaignFile, campaign), d.WriteJSON(PlanFile, plan)); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// Resume opens a result directory to go on with it. repaired is the number of
+// bytes of a torn last line that were cut off.
+func Resume(path string) (d *Dir, records []Sample, repaired int64, err error) {
+	d = &Dir{Path: path}
+	if err := d.open(0); err != nil {
+		return nil, nil, 0, err
+	}
+	records, end, err := readSamples(d.samples, filepath.Join(path, SamplesFile))
+	if err != nil {
+		return nil, nil, 0, errors.Join(err, d.Close())
+	}
+	info, err := d.samples.Stat()
+	if err == nil && info.Size() > end {
+		repaired = info.Size() - end
+		err = errors.Join(d.samples.Truncate(end), d.samples.Sync())
+	}
+	if err == nil {
+		_, err = d.samples.Seek(end, 0)
+	}
+	if err != nil {
+		return nil, nil, 0, errors.Join(err, d.Close())
+	}
+	d.end = end
+	return d, records, repaired, nil
+}
+
+func (d *Dir) open(flag int) error {
+	f, err := os.OpenFile(filepath.Join(d.Path, SamplesFile), os.O_RDWR|flag, 0o644)
+	if err != nil {
+		return err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return errors.Join(fmt.Errorf("%s: %w: wait for it, or name another folder with --out", d.Path, ErrBusy), f.Close())
+	}
+	d.samples = f
+	return nil
+}
+
+// Close releases the directory.
+func (d *Dir) Close() error { return d.samples.Close() }
+
+// Append adds one record and returns when it is on the disk. After an error
+// the file ends with the last whole record.
+func (d *Dir) Append(s Sample) error {
+	if err := s.Validate(); err != nil {
+		return fmt.Errorf("record %s: %w", s.ID, err)
+	}
+	line, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	if err := d.stillThere(); err != nil {
+		return err
+	}
+	n, err := d.samples.Write(append(line, '\n'))
+	if err == nil {
+		err = d.samples.Sync()
+	}
+	if err != nil {
+		// A half-written line would be read as torn; take it back at once.
+		_, seek := d.samples.Seek(d.end, 0)
+		return errors.Join(fmt.Errorf("write %s: %w", filepath.Join(d.Path, SamplesFile), err), d.samples.Truncate(d.end), seek)
+	}
+	d.end += int64(n)
+	return nil
+}
+
+// stillThere tells whether the name still leads to the file that is written: a
+// deleted folder would swallow samples without an error.
+func (d *Dir) stillThere() error {
+	name := filepath.Join(d.Path, SamplesFile)
+	byName, err := os.Stat(name)
+	if err != nil {
+		return fmt.Errorf("the result directory vanished during the run: %w", err)
+	}
+	open, err := d.samples.Stat()
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(byName, open) {
+		return fmt.Errorf("%s was replaced during the run", name)
+	}
+	return nil
+}
+
+// WriteJSON writes one of the directory's JSON files, whole or not at all.
+func (d *Dir) WriteJSON(name string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return d.write(name, append(data, '\n'))
+}
+
+// write replaces a file of the directory, whole or not at all.
+func (d *Dir) write(name string, data []byte) error {
+	return WriteFile(filepath.Join(d.Path, name), data)
+}
+
+// WriteFile replaces a file whole or not at all: a reader never sees half of it.
+func WriteFile(path string, data []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-"+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// SaveRaw keeps what a tool was and printed below raw/<sample>/; name is
+// "client" or "server".
+func (d *Dir) SaveRaw(sample, name string, argv []string, stdout, stderr string) error {
+	dir := filepath.Join(d.Path, RawDir, sample)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	line, err := json.Marshal(argv)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		WriteFile(filepath.Join(dir, name+".argv.json"), append(line, '\n')),
+		WriteFile(filepath.Join(dir, name+".stdout"), []byte(stdout)),
+		WriteFile(filepath.Join(dir, name+".stderr"), []byte(stderr)),
+	)
+}

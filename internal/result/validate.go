@@ -1,0 +1,55 @@
+package result
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// Validate tells what is wrong with a record. Records that do not pass are
+// neither written nor read.
+func (s Sample) Validate() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if s.Schema != Schema {
+		bad("schema %d, want %d", s.Schema, Schema)
+	}
+	if s.ID == "" || s.Block < 1 || s.Attempt < 1 {
+		bad("id %q, block %d, attempt %d: all are needed, from 1", s.ID, s.Block, s.Attempt)
+	}
+	if s.Cell.Network == "" || s.Cell.Workload == "" {
+		bad("the cell has no network or no workload")
+	}
+	switch s.Status {
+	case StatusOK:
+		if s.Reason != "" {
+			bad("status ok with a reason: %s", s.Reason)
+		}
+		if len(s.Metrics) == 0 || s.MeasuredSeconds == nil {
+			bad("status ok without metrics or measured_seconds")
+		}
+	case StatusFailed, StatusUnsupported:
+		if s.Reason == "" {
+			bad("status %s without a reason", s.Status)
+		}
+		if len(s.Metrics) > 0 || s.Histogram != nil || s.Series != nil || s.MeasuredSeconds != nil {
+			bad("status %s with measured values", s.Status)
+		}
+	default:
+		bad("unknown status %q", s.Status)
+	}
+	if s.MeasuredSeconds != nil && !(*s.MeasuredSeconds > 0 && *s.MeasuredSeconds < math.MaxFloat64) {
+		bad("measured_seconds is %v", *s.MeasuredSeconds)
+	}
+	for name, v := range s.Metrics {
+		if _, known := unit.FindMetric(name); !known {
+			bad("unknown metric %q", name)
+		}
+		if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+			bad("metric %s is %v", name, v)
+		}
+	}
+	return errors.Join(errs...)
+}
