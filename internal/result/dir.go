@@ -50,9 +50,28 @@ func Create(path string, campaign []byte, plan any) (*Dir, error) {
 		return nil, err
 	}
 	if err := errors.Join(d.write(CampaignFile, campaign), d.WriteJSON(PlanFile, plan)); err != nil {
-		return nil, errors.Join(err, d.Close())
+		return nil, errors.Join(err, d.Discard())
 	}
 	return d, nil
+}
+
+// Discard removes a directory that Create made and nothing was recorded in, so
+// that a run that never began leaves none. One with records is only closed.
+func (d *Dir) Discard() error {
+	if d.end > 0 {
+		return d.Close()
+	}
+	var errs []error
+	for _, name := range []string{CampaignFile, PlanFile, EnvironmentFile, SamplesFile} {
+		if err := os.Remove(filepath.Join(d.Path, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	// A folder that is not empty now holds somebody else's files: it stays.
+	if err := os.Remove(d.Path); err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, fs.ErrNotExist) {
+		errs = append(errs, err)
+	}
+	return errors.Join(append(errs, d.Close())...)
 }
 
 // Resume opens a result directory to go on with it. repaired is the number of
