@@ -1,0 +1,60 @@
+# What people and .ci/run call. `make help` lists it.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# Pure Go everywhere: no C compiler is needed, and every build shares one cache.
+export CGO_ENABLED := 0
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+.PHONY: help run test quick build lint fmt tools bench-lab bench-traffic clean
+
+## help: this list
+help:
+	@sed -n 's/^## //p' $(MAKEFILE_LIST)
+
+## run: build, install what is missing, and measure examples/quickstart.yaml in the lab
+run: build
+	@scripts/install-deps.sh run
+	bin/cnibench run examples/quickstart.yaml
+
+## test: install what the tests need, run all that this machine can run, say what was skipped and why
+test:
+	@scripts/install-deps.sh test || echo "make test: not all is there; tests that need it are skipped, or fail in CI"
+	@go build -o bin/testsummary ./internal/repo/testsummary
+	@go test -count=1 -p 1 -timeout 30m -json ./... 2>&1 | bin/testsummary
+
+## quick: the tests that need nothing, in under a minute
+quick:
+	go vet ./...
+	go test -short ./...
+
+## build: bin/cnibench
+build:
+	go build -trimpath -buildvcs=false -ldflags '-X github.com/cnibench/cnibench/internal/cli.version=$(VERSION)' -o bin/cnibench .
+
+## lint: golangci-lint with the rules of .golangci.yml
+lint:
+	go run $(GOLANGCI_LINT) run
+
+## fmt: gofmt every Go file
+fmt:
+	gofmt -w $$(git ls-files '*.go')
+
+## tools: install the published tools that workloads can drive (iperf3, netperf, sockperf, redis, wrk, nginx)
+tools:
+	sh scripts/install-tools.sh
+
+## bench-lab: how fast pods come up and go, beside Mininet
+bench-lab:
+	go run ./bench/lab
+
+## bench-traffic: the native engine beside iperf3, netperf and sockperf
+bench-traffic:
+	go run ./bench/traffic
+
+## clean: remove what was built; results stay
+clean:
+	rm -rf bin

@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Installs the Debian or Ubuntu packages that `make run` needs, or with the
+# argument "test" those that the tests need. Run again, it changes nothing.
+#
+#   scripts/install-deps.sh [run|test]
+#
+# Not as root, it says which are missing. None of these packages has a service;
+# those that do are in install-tools.sh, which keeps them from starting.
+set -euo pipefail
+
+# CNI's reference plugins, and what they and people call to look at a network.
+run=(containernetworking-plugins iproute2 iptables nftables ethtool procps)
+# Only for tests: a browser for the report, Mininet to hold the lab against.
+test=(chromium mininet bridge-utils)
+
+say() { echo "install-deps: $*"; }
+installed() { dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; }
+known() { apt-cache policy "$1" | grep -q 'Candidate: [^(]'; }
+
+# quietly shows a command's output only where it fails.
+quietly() {
+	local out
+	out=$("$@" 2>&1) || { echo "$out" >&2; return 1; }
+}
+
+case "${1:-run}" in
+run) packages=("${run[@]}") ;;
+test) packages=("${run[@]}" "${test[@]}") ;;
+*) say "unknown argument $1 (known: run, test)" >&2; exit 2 ;;
+esac
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+	say "neither Debian nor Ubuntu: these packages, or what is like them, must be there: ${packages[*]}"
+	exit 0
+fi
+
+status=0
+if [ "${1:-run}" = test ]; then
+	sh "$(dirname "$0")/install-tools.sh" || status=1
+fi
+
+missing=()
+for p in "${packages[@]}"; do installed "$p" || missing+=("$p"); done
+if [ ${#missing[@]} = 0 ]; then exit "$status"; fi
+if [ "$(id -u)" != 0 ]; then
+	say "missing: ${missing[*]}"
+	say "install them with: sudo apt-get install --no-install-recommends ${missing[*]}"
+	exit 1
+fi
+
+for try in 1 2; do
+	say "apt-get update"
+	quietly apt-get update -q || say "apt-get update failed"
+	wanted=()
+	for p in "${missing[@]}"; do
+		if known "$p"; then wanted+=("$p"); else say "apt knows no package $p here"; fi
+	done
+	if [ ${#wanted[@]} = 0 ]; then break; fi
+	say "apt-get install ${wanted[*]}"
+	if DEBIAN_FRONTEND=noninteractive quietly apt-get install -y -q --no-install-recommends "${wanted[@]}"; then break; fi
+	if [ "$try" = 1 ]; then say "the installation failed: once more"; fi
+done
+
+for p in "${missing[@]}"; do
+	installed "$p" || { say "still missing: $p"; status=1; }
+done
+exit "$status"
