@@ -61,6 +61,9 @@ type Output struct {
 	ToolVersion string `json:"tool_version,omitempty"`
 	// Probes is what the probes read at this end's window.
 	Probes map[string]float64 `json:"probes,omitempty"`
+	// Doubts says what went wrong beside the traffic, such as a probe that
+	// could not be read; they belong to the sample's warnings.
+	Doubts []string `json:"doubts,omitempty"`
 }
 
 // Measurement is what a sample's record is filled from.

@@ -1,0 +1,146 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/traffic"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+// defaultTimeout ends a program that names no timeout of its own.
+const defaultTimeout = 10 * time.Minute
+
+// session is one serving half.
+type session struct {
+	// finish tells the half that the sample is over; it then ends by itself.
+	finish func()
+	cancel context.CancelFunc
+	done   chan struct{} // closed when out and err are set
+	out    workload.Output
+	err    error
+}
+
+// serve starts a serving half; it runs on after the answer.
+func (s *server) serve(life context.Context, p ServeParams) (ServeResult, error) {
+	ctx, cancel := context.WithTimeoutCause(life, timeout(p.Program), timeoutError(p.Program))
+	se := &session{cancel: cancel, done: make(chan struct{})}
+	var port uint16
+	var run func() (workload.Output, error)
+	var err error
+	if p.Program.Native != nil {
+		port, run, err = s.serveNative(ctx, se, *p.Program.Native)
+	} else {
+		port, run, err = s.serveTool(ctx, se, p.Program)
+	}
+	if err != nil {
+		cancel()
+		return ServeResult{}, err
+	}
+	s.mu.Lock()
+	s.next++
+	name := fmt.Sprintf("s%d", s.next)
+	// After a cancel meanwhile this is the new life's map; the half itself ends
+	// with its old life, and Finish then gives that as its error.
+	s.sessions[name] = se
+	busy := s.busy
+	busy.Add(1)
+	s.mu.Unlock()
+	go func() {
+		defer busy.Done()
+		defer cancel()
+		defer close(se.done)
+		se.out, se.err = run()
+		se.err = because(ctx, se.err)
+	}()
+	return ServeResult{Session: name, Port: port}, nil
+}
+
+func (s *server) serveNative(ctx context.Context, se *session, cfg traffic.Config) (uint16, func() (workload.Output, error), error) {
+	srv, err := traffic.Listen(cfg)
+	if err != nil {
+		return 0, nil, err
+	}
+	se.finish = srv.Finish
+	w := s.watch()
+	return srv.Port(), func() (workload.Output, error) {
+		report, err := srv.Run(ctx, traffic.Hooks{WindowStart: w.start, WindowEnd: w.stop})
+		if err != nil {
+			return workload.Output{}, err
+		}
+		out := workload.Output{Native: &report}
+		w.into(&out)
+		return out, nil
+	}, nil
+}
+
+// finish ends a serving half and gives what came of it.
+func (s *server) finish(p FinishParams) (workload.Output, error) {
+	s.mu.Lock()
+	se := s.sessions[p.Session]
+	delete(s.sessions, p.Session)
+	idle := len(s.sessions) == 0
+	s.mu.Unlock()
+	if se == nil {
+		return workload.Output{}, fmt.Errorf("no session %q: it was finished or cancelled before", p.Session)
+	}
+	se.finish()
+	select {
+	case <-se.done:
+	case <-time.After(endWait):
+		se.cancel()
+		<-se.done
+		return workload.Output{}, errors.Join(fmt.Errorf("the serving end did not finish within %v of the client's", endWait), se.err)
+	}
+	if idle {
+		runtime.GC() // the next sample starts with a clean heap
+	}
+	return se.out, se.err
+}
+
+// drive runs the driving half to its end.
+func (s *server) drive(life context.Context, p DriveParams) (workload.Output, error) {
+	ctx, cancel := context.WithTimeoutCause(life, timeout(p.Program), timeoutError(p.Program))
+	defer cancel()
+	if p.Program.Native == nil {
+		return s.driveTool(ctx, p)
+	}
+	server, err := netip.ParseAddrPort(p.Server)
+	if err != nil {
+		return workload.Output{}, fmt.Errorf("the server's address: %w", err)
+	}
+	w := s.watch()
+	report, err := traffic.Drive(ctx, *p.Program.Native, server, traffic.Hooks{WindowStart: w.start, WindowEnd: w.stop})
+	if err != nil {
+		return workload.Output{}, because(ctx, err)
+	}
+	out := workload.Output{Native: &report}
+	w.into(&out)
+	return out, nil
+}
+
+func timeout(p workload.Program) time.Duration {
+	if p.Timeout > 0 {
+		return p.Timeout
+	}
+	return defaultTimeout
+}
+
+// errTimeout is why a half ended that took too long.
+var errTimeout = errors.New("timeout")
+
+func timeoutError(p workload.Program) error {
+	return fmt.Errorf("%w: not over after %v", errTimeout, timeout(p))
+}
+
+// because names the cause of an end that a context brought.
+func because(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil || errors.Is(err, context.Cause(ctx)) {
+		return err
+	}
+	return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+}

@@ -1,0 +1,269 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+const (
+	// maxOutputBytes is how much of a tool's stdout is kept.
+	maxOutputBytes = 8 << 20
+	// selfEndWait is how long a serving tool may take to end by itself when the
+	// sample is over, as iperf3 -s -1 does; then it is asked to by SIGTERM.
+	selfEndWait = 250 * time.Millisecond
+	// termWait is how long it may take after SIGTERM.
+	termWait = 2 * time.Second
+	// readyWait is how long a serving tool may take until it serves.
+	readyWait = 10 * time.Second
+)
+
+// tool is a program that runs.
+type tool struct {
+	process *exec.Process
+	argv    []string
+	dir     string
+	version string
+	watch   *watch
+
+	stdout *head
+	exited chan struct{} // closed when the program is over; err is then set
+	err    error
+}
+
+// startTool fills a program's placeholders in and starts it.
+func (s *server) startTool(ctx context.Context, p workload.Program, address string, port uint16) (*tool, error) {
+	if len(p.Argv) == 0 {
+		return nil, errors.New("a program without an argv")
+	}
+	t := &tool{stdout: &head{max: maxOutputBytes}, exited: make(chan struct{}), watch: s.watch()}
+	t.version = s.version(ctx, p.Argv[0])
+	fill := []string{}
+	if address != "" {
+		fill = append(fill, "{address}", address)
+	}
+	if port != 0 {
+		fill = append(fill, "{port}", strconv.Itoa(int(port)))
+	}
+	if err := s.prepare(t, p, fill); err != nil {
+		return nil, errors.Join(err, t.clean())
+	}
+	// Stdout is drained to its end before Wait, and ctx kills the group.
+	process, err := s.runner.StartPiped(ctx, exec.Cmd{Argv: t.argv, Env: p.Env})
+	if err != nil {
+		return nil, errors.Join(err, t.clean())
+	}
+	t.process = process
+	_ = process.Stdin.Close() // a tool reads nothing; the pipe has no other end to lose
+	go t.wait()
+	return t, nil
+}
+
+// prepare makes the scratch folder, its files and the argv.
+func (s *server) prepare(t *tool, p workload.Program, fill []string) error {
+	if uses(p, "{dir}") || len(p.Files) > 0 {
+		dir, err := s.scratch.folder()
+		if err != nil {
+			return err
+		}
+		t.dir = dir
+		fill = append(fill, "{dir}", dir)
+	}
+	r := strings.NewReplacer(fill...)
+	for name, content := range p.Files {
+		if filepath.Base(name) != name {
+			return fmt.Errorf("file %q: only a plain name can be put into {dir}", name)
+		}
+		if err := os.WriteFile(filepath.Join(t.dir, name), []byte(r.Replace(content)), 0o644); err != nil {
+			return err
+		}
+	}
+	for _, arg := range p.Argv {
+		arg = r.Replace(arg)
+		for _, left := range []string{"{address}", "{port}", "{dir}"} {
+			if strings.Contains(arg, left) {
+				return fmt.Errorf("argument %q: nothing to put for %s at this end", arg, left)
+			}
+		}
+		t.argv = append(t.argv, arg)
+	}
+	return nil
+}
+
+func uses(p workload.Program, placeholder string) bool {
+	for _, arg := range p.Argv {
+		if strings.Contains(arg, placeholder) {
+			return true
+		}
+	}
+	return false
+}
+
+// wait reads the program's output to its end, then its status.
+func (t *tool) wait() {
+	_, err := io.Copy(t.stdout, t.process.Stdout)
+	t.err = t.process.Wait()
+	if t.err == nil && err != nil && !errors.Is(err, os.ErrClosed) {
+		t.err = fmt.Errorf("read the output of %s: %w", t.argv[0], err)
+	}
+	close(t.exited)
+}
+
+// end stops a program that still runs: SIGTERM, then SIGKILL.
+func (t *tool) end() {
+	select {
+	case <-t.exited:
+		return
+	default:
+	}
+	_ = t.process.Signal(syscall.SIGTERM) // it may have ended just now
+	select {
+	case <-t.exited:
+	case <-time.After(termWait):
+		t.kill()
+	}
+}
+
+func (t *tool) kill() {
+	_ = t.process.Kill() // it may have ended just now
+	<-t.exited
+}
+
+// clean removes the scratch folder.
+func (t *tool) clean() error {
+	if t.dir == "" {
+		return nil
+	}
+	return os.RemoveAll(t.dir)
+}
+
+// output is what came of a program that is over. ended tells that the agent
+// ended it, because the sample was over: its status then says nothing.
+func (t *tool) output(ended bool) workload.Output {
+	out := workload.Output{Argv: t.argv, Stdout: t.stdout.String(), Stderr: string(t.process.Stderr()), ToolVersion: t.version}
+	if t.err != nil && !ended {
+		out.ExitCode = exitCode(t.err)
+	}
+	t.watch.into(&out)
+	return out
+}
+
+// exitCode is a program's exit status, -1 where a signal ended it.
+func exitCode(err error) int {
+	var coder interface{ ExitCode() int }
+	if errors.As(err, &coder) {
+		return coder.ExitCode()
+	}
+	return -1
+}
+
+// driveTool runs a driving tool to its end. A tool that fails is no error
+// here: its output goes to the parser, and to raw/.
+func (s *server) driveTool(ctx context.Context, p DriveParams) (workload.Output, error) {
+	var address string
+	var port uint16
+	if p.Server != "" {
+		server, err := netip.ParseAddrPort(p.Server)
+		if err != nil {
+			return workload.Output{}, fmt.Errorf("the server's address: %w", err)
+		}
+		address, port = server.Addr().String(), server.Port()
+	}
+	t, err := s.startTool(ctx, p.Program, address, port)
+	if err != nil {
+		return workload.Output{}, err
+	}
+	go t.watch.over(p.Program.WindowOffset, p.Program.Window, t.exited)
+	select {
+	case <-t.exited:
+	case <-ctx.Done():
+		t.kill()
+	}
+	out := t.output(false)
+	if errors.Is(context.Cause(ctx), errTimeout) {
+		out.Killed = "timeout"
+	} else if ctx.Err() != nil {
+		return workload.Output{}, errors.Join(context.Cause(ctx), t.clean())
+	}
+	return out, t.clean()
+}
+
+// serveTool starts a serving tool and waits until it serves.
+func (s *server) serveTool(ctx context.Context, se *session, p workload.Program) (uint16, func() (workload.Output, error), error) {
+	var port uint16
+	if p.Port {
+		var err error
+		if port, err = freePort(); err != nil {
+			return 0, nil, err
+		}
+	}
+	t, err := s.startTool(ctx, p, "", port)
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := t.ready(ctx, s.roots.Proc, p.Ready, port); err != nil {
+		t.kill()
+		return 0, nil, errors.Join(err, t.clean())
+	}
+	go t.watch.over(p.WindowOffset, p.Window, t.exited)
+	over := make(chan struct{})
+	se.finish = sync.OnceFunc(func() { close(over) })
+	return port, func() (workload.Output, error) { return t.serve(ctx, over) }, nil
+}
+
+// serve waits for the end of a serving tool or of the sample.
+func (t *tool) serve(ctx context.Context, over <-chan struct{}) (workload.Output, error) {
+	ended := false
+	select {
+	case <-t.exited:
+	case <-ctx.Done():
+		t.kill()
+	case <-over:
+		select {
+		case <-t.exited:
+		case <-time.After(selfEndWait):
+			ended = true
+			t.end()
+		}
+	}
+	out := t.output(ended)
+	if errors.Is(context.Cause(ctx), errTimeout) {
+		out.Killed = "timeout"
+	} else if ctx.Err() != nil {
+		return workload.Output{}, errors.Join(context.Cause(ctx), t.clean())
+	}
+	return out, t.clean()
+}
+
+// freePort finds a port that is free for TCP and UDP on all addresses. It is
+// free again when this returns: whoever takes it first makes the tool fail,
+// and the sample with it.
+func freePort() (uint16, error) {
+	var last error
+	for range 32 {
+		l, err := net.Listen("tcp", ":0")
+		if err != nil {
+			return 0, fmt.Errorf("find a free port: %w", err)
+		}
+		port := l.Addr().(*net.TCPAddr).AddrPort().Port()
+		c, err := net.ListenPacket("udp", fmt.Sprintf(":%d", port))
+		if err == nil {
+			return port, errors.Join(c.Close(), l.Close())
+		}
+		last = errors.Join(err, l.Close())
+	}
+	return 0, fmt.Errorf("find a free port: %w", last)
+}
