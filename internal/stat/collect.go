@@ -1,0 +1,225 @@
+package stat
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// campaign is the samples, sorted by cell and block.
+type campaign struct {
+	opt    Options
+	tables *tables
+	cells  []*cellData // in the order of result.Cell.Compare
+	byCell map[result.Cell]*cellData
+	// dependents are the cells that are held against a baseline cell.
+	dependents map[result.Cell][]*cellData
+	better     map[string]unit.Better
+}
+
+// cellData is what was recorded of one cell.
+type cellData struct {
+	cell        result.Cell
+	primary     string
+	ok          []*result.Sample // one a block, by block
+	failed      int
+	recovered   int
+	reasons     map[string]int
+	unsupported string
+	attempted   map[int]bool // blocks with a failed record
+}
+
+// point is a value in a block.
+type point struct {
+	block int
+	value float64
+}
+
+// collect groups the samples by cell. Of a block with several measured
+// attempts the last one counts: it is what the campaign went on with.
+func collect(samples []result.Sample, opt Options) *campaign {
+	opt = opt.withDefaults()
+	c := &campaign{opt: opt, tables: newTables(opt.Confidence), byCell: map[result.Cell]*cellData{},
+		dependents: map[result.Cell][]*cellData{}, better: betterSides()}
+	for i := range samples {
+		s := &samples[i]
+		d := c.byCell[s.Cell]
+		if d == nil {
+			d = &cellData{cell: s.Cell, reasons: map[string]int{}, attempted: map[int]bool{}}
+			c.byCell[s.Cell] = d
+			c.cells = append(c.cells, d)
+		}
+		d.add(s)
+	}
+	slices.SortFunc(c.cells, func(a, b *cellData) int { return a.cell.Compare(b.cell) })
+	for _, d := range c.cells {
+		d.order()
+		d.primary = c.primaryOf(d)
+		if b := c.baseline(d); b != nil {
+			c.dependents[b.cell] = append(c.dependents[b.cell], d)
+		}
+	}
+	return c
+}
+
+func (d *cellData) add(s *result.Sample) {
+	switch s.Status {
+	case result.StatusOK:
+		d.ok = append(d.ok, s)
+	case result.StatusUnsupported:
+		// With several reasons the first in the alphabet: any fixed choice.
+		if d.unsupported == "" || s.Reason < d.unsupported {
+			d.unsupported = cmp.Or(s.Reason, "no reason recorded")
+		}
+	default:
+		d.failed++
+		d.reasons[cmp.Or(s.Reason, "no reason recorded")]++
+		d.attempted[s.Block] = true
+	}
+}
+
+func (d *cellData) order() {
+	slices.SortFunc(d.ok, func(a, b *result.Sample) int {
+		return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(b.Attempt, a.Attempt),
+			b.Started.Compare(a.Started), cmp.Compare(a.ID, b.ID))
+	})
+	d.ok = slices.CompactFunc(d.ok, func(a, b *result.Sample) bool { return a.Block == b.Block })
+	for _, s := range d.ok {
+		if d.attempted[s.Block] {
+			d.recovered++
+		}
+	}
+}
+
+// sortedReasons lists the reasons of failure, the most frequent first.
+func (d *cellData) sortedReasons() []Reason {
+	var out []Reason
+	for r, n := range d.reasons {
+		out = append(out, Reason{r, n})
+	}
+	slices.SortFunc(out, func(a, b Reason) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
+	})
+	return out
+}
+
+// baseline is the data of d's baseline cell; nil where d is one itself or
+// where the campaign has none that was measured.
+func (c *campaign) baseline(d *cellData) *cellData {
+	if d.cell.IsBaseline() {
+		return nil
+	}
+	return c.byCell[d.cell.Baseline()]
+}
+
+// primaryOf is the metric that the cell is judged by.
+func (c *campaign) primaryOf(d *cellData) string {
+	if name := c.opt.Primary(d.cell); name != "" {
+		return name
+	}
+	for _, m := range unit.Metrics() {
+		if m.Better == unit.Neither {
+			continue
+		}
+		for _, s := range d.ok {
+			if _, ok := value(s, m.Name); ok {
+				return m.Name
+			}
+		}
+	}
+	return ""
+}
+
+// metrics names every metric that any sample of the cell has.
+func (d *cellData) metrics() []string {
+	names := map[string]bool{}
+	for _, s := range d.ok {
+		for name := range s.Metrics {
+			names[name] = true
+		}
+	}
+	for _, m := range Derived() {
+		names[m.Name] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// series is a metric by block; blocks without it are left out, never 0.
+func (d *cellData) series(metric string) []point {
+	out := make([]point, 0, len(d.ok))
+	for _, s := range d.ok {
+		if v, ok := value(s, metric); ok {
+			out = append(out, point{s.Block, v})
+		}
+	}
+	return out
+}
+
+// value is a metric of one sample, measured or derived. A value that is not a
+// finite number is no value.
+func value(s *result.Sample, metric string) (float64, bool) {
+	v, ok := s.Metrics[metric]
+	if !ok {
+		v, ok = derived(s, metric)
+	}
+	return v, ok && !math.IsNaN(v) && !math.IsInf(v, 0)
+}
+
+func values(points []point) []float64 {
+	out := make([]float64, len(points))
+	for i, p := range points {
+		out[i] = p.value
+	}
+	return out
+}
+
+// logRatios is log(a/b) in each block that has both, as goodness: turned round
+// for a metric of which less is better, so that more is always better. Values
+// that are not above zero have no logarithm and are left out.
+func logRatios(a, b []point, better unit.Better) []point {
+	out := make([]point, 0, min(len(a), len(b)))
+	for i, j := 0, 0; i < len(a) && j < len(b); {
+		switch {
+		case a[i].block < b[j].block:
+			i++
+		case a[i].block > b[j].block:
+			j++
+		default:
+			if a[i].value > 0 && b[j].value > 0 {
+				out = append(out, point{a[i].block, goodness(math.Log(a[i].value/b[j].value), better)})
+			}
+			i, j = i+1, j+1
+		}
+	}
+	return out
+}
+
+// logs is the log of each value, as goodness.
+func logs(points []point, better unit.Better) []point {
+	out := make([]point, 0, len(points))
+	for _, p := range points {
+		if p.value > 0 {
+			out = append(out, point{p.block, goodness(math.Log(p.value), better)})
+		}
+	}
+	return out
+}
+
+func goodness(log float64, better unit.Better) float64 {
+	if better == unit.Lower {
+		return -log
+	}
+	return log
+}
+
+func betterSides() map[string]unit.Better {
+	out := map[string]unit.Better{}
+	for _, m := range append(unit.Metrics(), Derived()...) {
+		out[m.Name] = m.Better
+	}
+	return out
+}

@@ -1,0 +1,77 @@
+package stat
+
+import (
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// The derived metrics: what traffic costs in CPU time, both ends together,
+// user, system, irq and softirq.
+const (
+	CPUPerByte        = "cpu_seconds_per_byte"
+	CPUPerTransaction = "cpu_seconds_per_transaction"
+)
+
+// Derived lists the metrics that are computed from a sample's metrics and
+// probes. They are in CellSummary.Absolute beside the measured ones.
+func Derived() []unit.Metric {
+	return []unit.Metric{
+		{Name: CPUPerByte, Label: "CPU per byte", Unit: "s/B", Better: unit.Lower},
+		{Name: CPUPerTransaction, Label: "CPU per transaction", Unit: "s", Better: unit.Lower},
+	}
+}
+
+func derived(s *result.Sample, metric string) (float64, bool) {
+	switch metric {
+	case CPUPerByte:
+		return cpuPer(s, "throughput_bits_per_second", 1.0/8)
+	case CPUPerTransaction:
+		return cpuPer(s, "transactions_per_second", 1)
+	}
+	return 0, false
+}
+
+// cpuPer divides the CPU time of both ends by rate × seconds × scale.
+func cpuPer(s *result.Sample, rate string, scale float64) (float64, bool) {
+	r, ok := s.Metrics[rate]
+	if !ok || r <= 0 || s.MeasuredSeconds == nil || *s.MeasuredSeconds <= 0 {
+		return 0, false
+	}
+	cpu, ok := cpuSeconds(s)
+	return cpu / (r * scale * *s.MeasuredSeconds), ok
+}
+
+// cpuSeconds is the busy CPU time of both ends. An end that was not measured
+// makes the sum unknown, not smaller.
+func cpuSeconds(s *result.Sample) (float64, bool) {
+	if len(s.Probes) == 0 {
+		return 0, false
+	}
+	var sum float64
+	for _, end := range []string{"client_node", "server_node"} {
+		probes, ok := s.Probes[end]
+		if !ok {
+			return 0, false
+		}
+		for _, mode := range []string{"cpu_user_seconds", "cpu_system_seconds", "cpu_irq_seconds", "cpu_softirq_seconds"} {
+			v, ok := probes[mode]
+			if !ok {
+				return 0, false
+			}
+			sum += v
+		}
+	}
+	return sum, true
+}
+
+// probeMax is the larger of both ends' values of a probe.
+func probeMax(s *result.Sample, name string) (float64, bool) {
+	var most float64
+	var found bool
+	for _, end := range s.Probes {
+		if v, ok := end[name]; ok && (!found || v > most) {
+			most, found = v, true
+		}
+	}
+	return most, found
+}

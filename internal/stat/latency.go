@@ -1,0 +1,184 @@
+package stat
+
+import (
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/aclements/go-moremath/stats"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// percentile is a percentile and the metric that holds it.
+type percentile struct {
+	share  float64
+	metric string
+}
+
+func percentiles() []percentile {
+	return []percentile{
+		{0.50, "latency_p50_seconds"}, {0.90, "latency_p90_seconds"},
+		{0.99, "latency_p99_seconds"}, {0.999, "latency_p999_seconds"},
+	}
+}
+
+// fewestBeyond is how many values must lie beyond a percentile for it to be
+// told at all: p99.9 of 500 round trips is one of them, not a property.
+const fewestBeyond = 10
+
+// latency is what the histograms of a cell say.
+type latency struct {
+	absolute   map[string]Estimate // by metric, seconds
+	efficiency map[string]Estimate // baseline's percentile / cell's
+	unreadable int
+}
+
+// latencies reads the histograms of all cells, as many at once as there are
+// processors: inflating them is the dearest part of an analysis. A baseline
+// comes with the cells that lean on it, so that its histograms are read once
+// and no more than a few cells' are held at a time.
+func (c *campaign) latencies() []latency {
+	out := make([]latency, len(c.cells))
+	families := map[result.Cell][]int{}
+	for i, d := range c.cells {
+		families[d.cell.Baseline()] = append(families[d.cell.Baseline()], i)
+	}
+	work := make(chan []int)
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(families)) {
+		wg.Go(func() {
+			for members := range work {
+				c.familyLatencies(members, out)
+			}
+		})
+	}
+	for _, members := range families {
+		work <- members
+	}
+	close(work)
+	wg.Wait()
+	return out
+}
+
+// familyLatencies fills out for a baseline and the cells that lean on it.
+func (c *campaign) familyLatencies(members []int, out []latency) {
+	var base merged
+	for _, i := range members {
+		if c.cells[i].cell.IsBaseline() {
+			base, out[i].unreadable = merge(c.cells[i].ok)
+			out[i].absolute = c.bootstrap(base)
+		}
+	}
+	for _, i := range members {
+		if c.cells[i].cell.IsBaseline() {
+			continue
+		}
+		var m merged
+		m, out[i].unreadable = merge(c.cells[i].ok)
+		out[i].absolute = c.bootstrap(m)
+		out[i].efficiency = c.bootstrapRatio(base, m)
+	}
+}
+
+// bootstrap estimates the percentiles of the merged histograms by drawing
+// blocks with replacement: values inside a block are not independent, blocks are.
+func (c *campaign) bootstrap(m merged) map[string]Estimate {
+	return c.resample(len(m.blocks), m.count(), func(p float64) func(weights []float64) float64 {
+		hint := 0
+		return func(weights []float64) (v float64) {
+			v, hint = m.percentile(p, weights, hint)
+			return v
+		}
+	})
+}
+
+// bootstrapRatio is the same for a baseline's percentile over a cell's, of the
+// blocks that have both; both are drawn together, so that what a block did to
+// both cancels.
+func (c *campaign) bootstrapRatio(base, cell merged) map[string]Estimate {
+	var both []int
+	for _, b := range cell.blocks {
+		if _, ok := slices.BinarySearch(base.blocks, b); ok {
+			both = append(both, b)
+		}
+	}
+	base, cell = base.keep(both), cell.keep(both)
+	return c.resample(len(both), min(base.count(), cell.count()), func(p float64) func(weights []float64) float64 {
+		hintBase, hintCell := 0, 0
+		return func(weights []float64) float64 {
+			var b, v float64
+			b, hintBase = base.percentile(p, weights, hintBase)
+			v, hintCell = cell.percentile(p, weights, hintCell)
+			return b / v
+		}
+	})
+}
+
+// resample makes the bootstrap of each percentile that count values can tell.
+func (c *campaign) resample(n int, count float64, of func(p float64) func(weights []float64) float64) map[string]Estimate {
+	if n == 0 {
+		return nil
+	}
+	out := map[string]Estimate{}
+	var draws [][]float64
+	tail := expandedTail(n, c.opt.Confidence)
+	for _, p := range percentiles() {
+		if count*(1-p.share) < fewestBeyond {
+			continue
+		}
+		f := of(p.share)
+		e := Estimate{Value: f(slices.Repeat([]float64{1}, n)), N: n, Method: MergedPercentile}
+		if !enoughToDraw(n, tail) {
+			for e.Needed = n + 1; !enoughToDraw(e.Needed, expandedTail(e.Needed, c.opt.Confidence)); e.Needed++ {
+			}
+		} else {
+			if draws == nil {
+				draws = drawBlocks(n, c.opt.Seed)
+			}
+			values := make([]float64, len(draws))
+			for i, weights := range draws {
+				values[i] = f(weights)
+			}
+			slices.Sort(values)
+			cut := int(tail * float64(len(values)))
+			e.bound(values[cut], values[len(values)-1-cut], c.opt.Confidence)
+		}
+		out[p.metric] = e
+	}
+	return out
+}
+
+// expandedTail is the share to cut off each end of the bootstrap's values: less
+// than half of 1−confidence, since with few blocks the plain bootstrap's
+// interval is too narrow, by √((n−1)/n) and by the normal distribution in the
+// place of t (Hesterberg 2015, "expanded percentile interval").
+func expandedTail(n int, confidence float64) float64 {
+	if n < 2 {
+		return 0
+	}
+	t := tQuantile(float64(n-1), 1-(1-confidence)/2)
+	return stats.StdNormal.CDF(-t * math.Sqrt(float64(n)/float64(n-1)))
+}
+
+// enoughToDraw tells whether n blocks can say anything about that tail: the
+// rarest draw, n times the same block, has the probability n^−n.
+func enoughToDraw(n int, tail float64) bool {
+	return n >= 2 && math.Pow(float64(n), -float64(n)) <= tail
+}
+
+// drawBlocks draws n of n blocks with replacement, again and again, as the
+// number of times that each was drawn.
+func drawBlocks(n int, seed uint64) [][]float64 {
+	r := rand.New(rand.NewPCG(seed, uint64(n)))
+	draws := make([][]float64, min(2000, max(400, 20000/n)))
+	for i := range draws {
+		draws[i] = make([]float64, n)
+		for range n {
+			draws[i][r.IntN(n)]++
+		}
+	}
+	return draws
+}

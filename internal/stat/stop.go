@@ -1,0 +1,180 @@
+package stat
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Progress is a cell's way to its target half-width.
+type Progress struct {
+	// Done tells that the cell needs no further block: it is inside its target,
+	// it cannot be built here, or, a baseline, all that are held against it are
+	// done.
+	Done bool `json:"done"`
+	// Blocks is the number of blocks that count: those with both the cell and
+	// its baseline.
+	Blocks int `json:"blocks"`
+	// RelativeHalfwidth is that of the efficiency; of the geometric mean where
+	// the campaign has no baseline. Nil below two blocks.
+	RelativeHalfwidth *float64 `json:"relative_halfwidth,omitempty"`
+	// BlocksNeeded estimates how many blocks in all the target takes; 0 where
+	// that cannot be said yet.
+	BlocksNeeded int `json:"blocks_needed,omitempty"`
+	// Why says in words why the cell is or is not done.
+	Why string `json:"why"`
+}
+
+// Look judges every cell after a block. The bench calls it with all samples so
+// far and leaves out of the next block the cells that are Done; a cell that is
+// done stays done as long as it gets no further sample. A cell without any
+// record is not in the answer. MaxBlocks is the caller's to keep.
+func Look(samples []result.Sample, opt Options) map[result.Cell]Progress {
+	c := collect(samples, opt)
+	out := make(map[result.Cell]Progress, len(c.cells))
+	for _, d := range c.cells {
+		if !c.hasDependents(d) {
+			out[d.cell] = c.progress(d)
+		}
+	}
+	for _, d := range c.cells {
+		if c.hasDependents(d) {
+			out[d.cell] = c.baselineProgress(d, out)
+		}
+	}
+	return out
+}
+
+func (c *campaign) hasDependents(d *cellData) bool { return len(c.dependents[d.cell]) > 0 }
+
+// baselineProgress is done when all that lean on it are.
+func (c *campaign) baselineProgress(d *cellData, of map[result.Cell]Progress) Progress {
+	p := Progress{Done: true, Blocks: len(d.ok), Why: "every cell that is held against it is done"}
+	for _, e := range c.dependents[d.cell] {
+		if q := of[e.cell]; !q.Done {
+			p.Done, p.Why = false, "the baseline of "+e.cell.Network
+			p.BlocksNeeded = max(p.BlocksNeeded, q.BlocksNeeded)
+		}
+	}
+	return p
+}
+
+// progress applies the stopping rule to the logs that the cell is judged by.
+func (c *campaign) progress(d *cellData) Progress {
+	if d.unsupported != "" && len(d.ok) == 0 {
+		return Progress{Done: true, Why: "unsupported: " + d.unsupported}
+	}
+	logs := c.judged(d)
+	m := momentsOf(logs)
+	p := Progress{Blocks: m.n}
+	if m.n < 2 {
+		p.Why = fmt.Sprintf("%d of the 2 blocks that an interval takes", m.n)
+		return p
+	}
+	h := math.Expm1(m.halfwidth(c.tables))
+	p.RelativeHalfwidth = &h
+	target := c.opt.TargetRelativeHalfwidth
+	if target <= 0 {
+		p.Why = "the campaign names no target half-width"
+		return p
+	}
+	met := c.targetMet(logs)
+	switch {
+	case met > 0 && m.n > met:
+		p.Done = true
+		p.Why = fmt.Sprintf("target ± %.3g %% met at block %d and one more measured", 100*target, met)
+	case met > 0:
+		p.BlocksNeeded = m.n + 1
+		p.Why = "target met; one more block confirms it"
+	case m.n < c.firstLook():
+		p.BlocksNeeded = max(c.firstLook()+1, c.blocksNeeded(m))
+		p.Why = fmt.Sprintf("%d of the %d blocks before the first look", m.n, c.firstLook())
+	default:
+		p.BlocksNeeded = c.blocksNeeded(m)
+		p.Why = fmt.Sprintf("± %.3g %% where ± %.3g %% is asked for", 100*h, 100*target)
+	}
+	return p
+}
+
+// judged is the series that the stopping rule looks at: log efficiency, or the
+// log of the primary metric where there is no baseline.
+func (c *campaign) judged(d *cellData) []point {
+	series, better := d.series(d.primary), c.better[d.primary]
+	if b := c.usableBaseline(d); b != nil {
+		return logRatios(series, b.series(d.primary), better)
+	}
+	return logs(series, better)
+}
+
+// usableBaseline is d's baseline; nil where it cannot be built here, so that
+// it will never be measured.
+func (c *campaign) usableBaseline(d *cellData) *cellData {
+	b := c.baseline(d)
+	if b == nil || b.unsupported != "" && len(b.ok) == 0 {
+		return nil
+	}
+	return b
+}
+
+// fewestLooked is the fewest blocks at which the stopping rule looks, whatever
+// the campaign says: the standard deviation of two says nearly nothing.
+const fewestLooked = 3
+
+func (c *campaign) firstLook() int { return max(c.opt.MinBlocks, fewestLooked) }
+
+// targetMet is the number of blocks after which the interval was first inside
+// the target; 0 when it never was. The looks are at every block from the first
+// look on, in the order of the blocks.
+//
+// Stopping at the first interval that happens to be narrow enough picks blocks
+// whose spread came out too small, so that intervals at 95 % would hold the
+// truth in 92 % only. Two things mend it, as the tests show by simulation: one
+// more block is measured after the target was met (Simons 1968), and the
+// interval then told is not narrower than the target (the fixed-width interval
+// of Chow and Robbins 1965), see widen.
+func (c *campaign) targetMet(logs []point) int {
+	target := math.Log1p(c.opt.TargetRelativeHalfwidth)
+	if target <= 0 {
+		return 0
+	}
+	// Welford's running moments: every look costs the same.
+	var mean, ss float64
+	for i, p := range logs {
+		n := i + 1
+		delta := p.value - mean
+		mean += delta / float64(n)
+		ss += delta * (p.value - mean)
+		if n < c.firstLook() {
+			continue
+		}
+		m := moments{n: n, mean: mean, sd: math.Sqrt(ss / float64(n-1))}
+		if m.halfwidth(c.tables) <= target {
+			return n
+		}
+	}
+	return 0
+}
+
+// stoppedLate tells that the rule stopped the cell, and not at its first look.
+// A cell that went on after it was done has more blocks and needs no widening.
+func (c *campaign) stoppedLate(logs []point) bool {
+	met := c.targetMet(logs)
+	return met > c.firstLook() && len(logs) == met+1
+}
+
+// blocksNeeded is the least number of blocks at which t·s/√n would be inside
+// the target if the spread stays what it is, and one more.
+func (c *campaign) blocksNeeded(m moments) int {
+	target := math.Log1p(c.opt.TargetRelativeHalfwidth)
+	n := float64(max(m.n, c.firstLook()))
+	for range 20 { // n = (t(n)·s/d)² settles in a few steps
+		t := tQuantile(n-1, 1-(1-c.opt.Confidence)/2)
+		next := math.Max(float64(c.firstLook()), math.Ceil(math.Pow(t*m.sd/target, 2)))
+		if next == n {
+			break
+		}
+		n = next
+	}
+	return int(math.Min(n, 1e6)) + 1
+}
