@@ -1,0 +1,115 @@
+package repo
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// root is the top of the tree.
+const root = "../.."
+
+// module is the path of go.mod.
+const module = "github.com/cnibench/cnibench/"
+
+// source is one Go file.
+type source struct {
+	path  string // from the top, "internal/exec/exec.go"
+	dir   string
+	test  bool
+	set   *token.FileSet
+	file  *ast.File
+	lines int
+}
+
+// sources parses every Go file of the tree but generated ones, which nobody
+// reads.
+func sources(t *testing.T) []source {
+	t.Helper()
+	var all []source
+	for _, path := range files(t, ".go") {
+		set := token.NewFileSet()
+		f, err := parser.ParseFile(set, filepath.Join(root, path), nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ast.IsGenerated(f) {
+			continue
+		}
+		all = append(all, source{
+			path: path, dir: filepath.Dir(path), test: strings.HasSuffix(path, "_test.go"),
+			set: set, file: f, lines: set.File(f.FileStart).LineCount(),
+		})
+	}
+	if len(all) < 20 {
+		t.Fatalf("found only %d Go files below %s", len(all), root)
+	}
+	return all
+}
+
+// files gives the paths of the tree's files with one of the endings, without
+// what is built, measured, hidden or a fixture.
+func files(t *testing.T, endings ...string) []string {
+	t.Helper()
+	var paths []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			name := d.Name()
+			if slices.Contains([]string{"testdata", "bin", "results", "node_modules"}, name) || strings.HasPrefix(name, ".") && path != root {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		rel, err := filepath.Rel(root, path)
+		if err == nil && slices.Contains(endings, filepath.Ext(path)) {
+			paths = append(paths, rel)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// allowed is an exception to a rule, with the reason for it.
+type allowed map[string]string
+
+// check reports a finding that is not allowed, and keeps which exceptions were
+// used.
+func (a allowed) check(t *testing.T, used map[string]bool, what, finding string) {
+	t.Helper()
+	if a[what] != "" {
+		used[what] = true
+		return
+	}
+	t.Errorf("%s: %s", what, finding)
+}
+
+// unused reports exceptions that are no longer needed.
+func (a allowed) unused(t *testing.T, used map[string]bool) {
+	t.Helper()
+	for what := range a {
+		if !used[what] {
+			t.Errorf("%s: needs its exception no longer, take it off the list", what)
+		}
+	}
+}
