@@ -33,7 +33,7 @@ quick:
 
 ## build: bin/cnibench
 build:
-	go build -trimpath -buildvcs=false -ldflags '-X github.com/cnibench/cnibench/internal/cli.version=$(VERSION)' -o bin/cnibench .
+	go build -trimpath -buildvcs=false -ldflags '-X github.com/cnibench/cnibench/internal/cli.linkedVersion=$(VERSION)' -o bin/cnibench .
 
 ## lint: golangci-lint with the rules of .golangci.yml
 lint:

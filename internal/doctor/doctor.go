@@ -1,0 +1,114 @@
+// Package doctor tells what can be measured on this machine, what is missing,
+// and the command that mends it. It only looks: nothing is changed.
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cnibench/cnibench/internal/cni"
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+// Status is how a check came out.
+type Status string
+
+// What a check can find.
+const (
+	OK      Status = "ok"
+	Missing Status = "missing"
+	// Limited is there, but what it measures or carries is worth less.
+	Limited Status = "limited"
+)
+
+// Check is one thing that this machine has or lacks.
+type Check struct {
+	Area   string `json:"area"`
+	Name   string `json:"name"`
+	Status Status `json:"status"`
+	// Detail is what was read: a value, a version, an error.
+	Detail string `json:"detail"`
+	// NeededFor says what goes without it.
+	NeededFor string `json:"needed_for,omitempty"`
+	// Cure is the command or setting that mends it, as it can be pasted.
+	Cure string `json:"cure,omitempty"`
+	// Required: without it no lab can run here.
+	Required bool `json:"required,omitempty"`
+}
+
+// Options is the machine to look at. What is left empty is this machine's own;
+// a test puts folders and lists in its place.
+type Options struct {
+	Proc, Sys, Run string   // "/proc", "/sys", "/run"
+	Out            string   // where results will be written, "results"; need not be there yet
+	PluginDirs     []string // where CNI plugins are looked for, in this order
+	Features       []netns.Feature
+	Networks       []network.Network
+	Workloads      []workload.Spec
+	// Count counts a hardware event over a short loop.
+	Count func(Event) (uint64, error)
+	// FreeBytes is what can still be written to the disk under a folder.
+	FreeBytes func(dir string) (float64, error)
+}
+
+func (o Options) filled() Options {
+	o.Proc, o.Sys, o.Run = cmp.Or(o.Proc, "/proc"), cmp.Or(o.Sys, "/sys"), cmp.Or(o.Run, "/run")
+	o.Out = cmp.Or(o.Out, "results")
+	if o.PluginDirs == nil {
+		o.PluginDirs = cni.SearchPath("")
+	}
+	if o.Features == nil {
+		o.Features = netns.Features()
+	}
+	if o.Networks == nil {
+		o.Networks = network.List()
+	}
+	if o.Workloads == nil {
+		for _, w := range workload.List() {
+			o.Workloads = append(o.Workloads, w.Spec())
+		}
+	}
+	if o.Count == nil {
+		o.Count = count
+	}
+	if o.FreeBytes == nil {
+		o.FreeBytes = freeBytes
+	}
+	return o
+}
+
+// Run makes every check, area by area.
+func Run(ctx context.Context, o Options) []Check {
+	o = o.filled()
+	runner := exec.NewRunner()
+	defer runner.Close()
+	checks := o.privileges()
+	kernel, have := o.kernel()
+	checks = append(checks, kernel...)
+	checks = append(checks, o.plugins(ctx, runner, have)...)
+	checks = append(checks, o.tools(ctx, runner)...)
+	checks = append(checks, o.counters()...)
+	return append(checks, o.machine()...)
+}
+
+// CanRunLab is nil where the quickstart can run; else it names each required
+// thing that is missing, with its cure.
+func CanRunLab(checks []Check) error {
+	var errs []error
+	for _, c := range checks {
+		if !c.Required || c.Status != Missing {
+			continue
+		}
+		text := fmt.Sprintf("%s is missing: %s", c.Name, c.Detail)
+		if c.Cure != "" {
+			text += " (" + c.Cure + ")"
+		}
+		errs = append(errs, errors.New(text))
+	}
+	return errors.Join(errs...)
+}
