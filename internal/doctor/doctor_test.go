@@ -33,7 +33,7 @@ func fixture(name string, count func(Event) (uint64, error), free float64, probe
 		Features: []netns.Feature{veth, tunnel},
 		Networks: []network.Network{
 			{Name: "host", HostNetwork: true},
-			{Name: "bridge", Needs: []netns.Feature{veth}, Plugins: []string{"bridge", "odd"}},
+			{Name: "bridge", Needs: []netns.Feature{veth}, Wants: []netns.Feature{tunnel}, Plugins: []string{"bridge", "odd"}},
 			{Name: "calico/ipip", Needs: []netns.Feature{veth, tunnel}, Plugins: []string{"bridge", "tunnelplugin"}},
 		},
 		Workloads: []workload.Spec{

@@ -42,10 +42,12 @@ func (o Options) kernel() (checks []Check, have map[string]error) {
 func (o Options) networksThatNeed(feature string) []string {
 	var names []string
 	for _, n := range o.Networks {
-		for _, f := range n.Needs {
-			if f.Name == feature {
-				names = append(names, n.Name)
-			}
+		named := func(f netns.Feature) bool { return f.Name == feature }
+		switch {
+		case slices.ContainsFunc(n.Needs, named):
+			names = append(names, n.Name)
+		case slices.ContainsFunc(n.Wants, named):
+			names = append(names, n.Name+" (runs without it, not as documented)")
 		}
 	}
 	return names
