@@ -1,0 +1,67 @@
+package result_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// The schema that is published says the same of a record as Validate.
+func TestSchemaAgreesWithValidate(t *testing.T) {
+	schema, err := jsonschema.NewCompiler().Compile("../../docs/samples.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := 1.0
+	ok := result.Sample{
+		Schema: 1, ID: "b01-c000", Block: 1, Attempt: 1, Status: "ok", Started: time.Unix(0, 0).UTC(), RequestedSeconds: 1, MeasuredSeconds: &one,
+		Cell:      result.Cell{Network: "host", Path: "host-to-host", Placement: "inter-host", Link: "unshaped", Profile: "default_settings", MTU: 1500, Workload: "tcp_rr", MessageBytes: 64, Streams: 1},
+		Metrics:   map[string]float64{"transactions_per_second": 1},
+		Histogram: &result.Histogram{Unit: "nanoseconds", Count: 1, HDRBase64: "AA=="},
+		Series:    &result.Series{IntervalSeconds: 0.1, ThroughputBitsPerSecond: []float64{0, 1}},
+		Probes:    map[string]map[string]float64{"client_node": {"cpu_softirq_seconds": 1.2}},
+		Tools:     map[string]string{"iperf3": "3.12"}, Raw: "raw/b01-c000", Warnings: []string{"loss"},
+	}
+	change := func(f func(*result.Sample)) result.Sample { s := ok; f(&s); return s }
+	strip := func(s *result.Sample) {
+		s.Metrics, s.Histogram, s.Series, s.Probes, s.MeasuredSeconds = nil, nil, nil, nil, nil
+	}
+	for name, tc := range map[string]struct {
+		sample result.Sample
+		good   bool
+	}{
+		"ok":                  {ok, true},
+		"failed":              {change(func(s *result.Sample) { strip(s); s.Status, s.Reason = "failed", "link is down" }), true},
+		"unsupported":         {change(func(s *result.Sample) { strip(s); s.Status, s.Reason = "unsupported", "kernel has no ipip" }), true},
+		"no metrics":          {change(func(s *result.Sample) { s.Metrics = nil }), false},
+		"no window":           {change(func(s *result.Sample) { s.MeasuredSeconds = nil }), false},
+		"no reason":           {change(func(s *result.Sample) { strip(s); s.Status = "failed" }), false},
+		"failed with metrics": {change(func(s *result.Sample) { s.Status, s.Reason = "failed", "x" }), false},
+		"ok with a reason":    {change(func(s *result.Sample) { s.Reason = "x" }), false},
+		"negative":            {change(func(s *result.Sample) { s.Metrics = map[string]float64{"transactions_per_second": -1} }), false},
+		"newer schema":        {change(func(s *result.Sample) { s.Schema = 2 }), false},
+		"unknown status":      {change(func(s *result.Sample) { s.Status = "fine" }), false},
+		"no network":          {change(func(s *result.Sample) { s.Cell.Network = "" }), false},
+		"block 0":             {change(func(s *result.Sample) { s.Block = 0 }), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			line, err := json.Marshal(tc.sample)
+			if err != nil {
+				t.Fatal(err)
+			}
+			value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(line)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			bySchema, byValidate := schema.Validate(value), tc.sample.Validate()
+			if (bySchema == nil) != tc.good || (byValidate == nil) != tc.good {
+				t.Errorf("want good=%v; schema says %v, Validate says %v", tc.good, bySchema, byValidate)
+			}
+		})
+	}
+}
