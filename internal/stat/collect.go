@@ -24,6 +24,7 @@ type campaign struct {
 // cellData is what was recorded of one cell.
 type cellData struct {
 	cell        result.Cell
+	oneMachine  bool // both ends are on one machine
 	primary     string
 	ok          []*result.Sample // one a block, by block
 	failed      int
@@ -49,7 +50,8 @@ func collect(samples []result.Sample, opt Options) *campaign {
 		s := &samples[i]
 		d := c.byCell[s.Cell]
 		if d == nil {
-			d = &cellData{cell: s.Cell, reasons: map[string]int{}, attempted: map[int]bool{}}
+			d = &cellData{cell: s.Cell, reasons: map[string]int{}, attempted: map[int]bool{},
+				oneMachine: opt.Environment.Testbed == "lab" || s.Cell.Placement == result.IntraHost}
 			c.byCell[s.Cell] = d
 			c.cells = append(c.cells, d)
 		}
@@ -126,7 +128,7 @@ func (c *campaign) primaryOf(d *cellData) string {
 			continue
 		}
 		for _, s := range d.ok {
-			if _, ok := value(s, m.Name); ok {
+			if _, ok := measured(s, m.Name); ok {
 				return m.Name
 			}
 		}
@@ -152,20 +154,21 @@ func (d *cellData) metrics() []string {
 func (d *cellData) series(metric string) []point {
 	out := make([]point, 0, len(d.ok))
 	for _, s := range d.ok {
-		if v, ok := value(s, metric); ok {
+		v, ok := measured(s, metric)
+		if !ok {
+			v, ok = derived(s, metric, d.oneMachine)
+		}
+		if ok {
 			out = append(out, point{s.Block, v})
 		}
 	}
 	return out
 }
 
-// value is a metric of one sample, measured or derived. A value that is not a
-// finite number is no value.
-func value(s *result.Sample, metric string) (float64, bool) {
+// measured is a metric of one sample. A value that is not a finite number is no
+// value.
+func measured(s *result.Sample, metric string) (float64, bool) {
 	v, ok := s.Metrics[metric]
-	if !ok {
-		v, ok = derived(s, metric)
-	}
 	return v, ok && !math.IsNaN(v) && !math.IsInf(v, 0)
 }
 

@@ -21,45 +21,50 @@ func Derived() []unit.Metric {
 	}
 }
 
-func derived(s *result.Sample, metric string) (float64, bool) {
+// derived computes one of them. On one machine both ends read the same counters,
+// so that their mean is taken and not their sum.
+func derived(s *result.Sample, metric string, oneMachine bool) (float64, bool) {
 	switch metric {
 	case CPUPerByte:
-		return cpuPer(s, "throughput_bits_per_second", 1.0/8)
+		return cpuPer(s, "throughput_bits_per_second", 1.0/8, oneMachine)
 	case CPUPerTransaction:
-		return cpuPer(s, "transactions_per_second", 1)
+		return cpuPer(s, "transactions_per_second", 1, oneMachine)
 	}
 	return 0, false
 }
 
-// cpuPer divides the CPU time of both ends by rate × seconds × scale.
-func cpuPer(s *result.Sample, rate string, scale float64) (float64, bool) {
+// cpuPer divides the CPU time by rate × seconds × scale.
+func cpuPer(s *result.Sample, rate string, scale float64, oneMachine bool) (float64, bool) {
 	r, ok := s.Metrics[rate]
 	if !ok || r <= 0 || s.MeasuredSeconds == nil || *s.MeasuredSeconds <= 0 {
 		return 0, false
 	}
-	cpu, ok := cpuSeconds(s)
-	return cpu / (r * scale * *s.MeasuredSeconds), ok
+	client, okClient := busySeconds(s.Probes["client_node"])
+	server, okServer := busySeconds(s.Probes["server_node"])
+	work := r * scale * *s.MeasuredSeconds
+	switch {
+	case okClient && okServer && oneMachine:
+		return (client + server) / 2 / work, true
+	case okClient && oneMachine:
+		return client / work, true
+	case okServer && oneMachine:
+		return server / work, true
+	case okClient && okServer:
+		return (client + server) / work, true
+	}
+	return 0, false // an end that was not measured makes the sum unknown, not smaller
 }
 
-// cpuSeconds is the busy CPU time of both ends. An end that was not measured
-// makes the sum unknown, not smaller.
-func cpuSeconds(s *result.Sample) (float64, bool) {
-	if len(s.Probes) == 0 {
-		return 0, false
-	}
+// busySeconds is the CPU time that a node spent, softirq included: most of what
+// a network costs is there.
+func busySeconds(probes map[string]float64) (float64, bool) {
 	var sum float64
-	for _, end := range []string{"client_node", "server_node"} {
-		probes, ok := s.Probes[end]
+	for _, mode := range []string{"cpu_user_seconds", "cpu_system_seconds", "cpu_irq_seconds", "cpu_softirq_seconds"} {
+		v, ok := probes[mode]
 		if !ok {
 			return 0, false
 		}
-		for _, mode := range []string{"cpu_user_seconds", "cpu_system_seconds", "cpu_irq_seconds", "cpu_softirq_seconds"} {
-			v, ok := probes[mode]
-			if !ok {
-				return 0, false
-			}
-			sum += v
-		}
+		sum += v
 	}
 	return sum, true
 }

@@ -53,7 +53,7 @@ type Pair struct {
 	// over all pairs of the ranking.
 	P        float64 `json:"p"`
 	Adjusted float64 `json:"adjusted"`
-	// ToldApart: the difference is beyond chance.
+	// ToldApart: the difference is beyond chance, or follows from such (see conclude).
 	ToldApart bool `json:"told_apart"`
 	// Why says why the pair was not tested; "" where it was.
 	Why string `json:"why,omitempty"`
@@ -174,10 +174,12 @@ func (c *campaign) pairs(in []contender, metric string) (pairs []Pair, beats [][
 	}
 	for i, adjusted := range holm(ps) {
 		pairs[i].Adjusted = adjusted
-		pairs[i].ToldApart = adjusted < 1-c.opt.Confidence
-		beats[contests[i].winner][contests[i].loser] = pairs[i].ToldApart
+		beats[contests[i].winner][contests[i].loser] = adjusted < 1-c.opt.Confidence
 	}
 	conclude(beats)
+	for i, k := range contests {
+		pairs[i].ToldApart = beats[k.winner][k.loser]
+	}
 	return pairs, beats
 }
 

@@ -174,6 +174,6 @@ func Analyse(samples []result.Sample, opt Options) Analysis {
 		a.Cells = append(a.Cells, c.summarise(d, latencies[i]))
 	}
 	a.Rankings = c.rankings(a)
-	a.Warnings = c.warnings(a)
+	a.Warnings = c.warnings(a, latencies)
 	return a
 }

@@ -1,6 +1,10 @@
 package stat
 
-import "github.com/cnibench/cnibench/internal/result"
+import (
+	"fmt"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
 
 // Warning is a doubt about the numbers: one for each code, with all the cells
 // that it is about.
@@ -36,4 +40,52 @@ const (
 	NotPositive      Code = "not_positive"
 )
 
-func (c *campaign) warnings(a Analysis) []Warning { return nil }
+// warnings makes every check. A check says nothing or one thing.
+func (c *campaign) warnings(a Analysis, latencies []latency) []Warning {
+	checks := []func(Analysis) Warning{
+		c.warnFailed, c.warnChanged, c.warnSettings, c.warnMTU, c.warnBaseline,
+		c.warnCPU, c.warnSteal, c.warnSender, c.warnLoss, c.warnRoundTrips,
+		c.warnFewBlocks, c.warnTarget, c.warnDrift, c.warnBimodal, c.warnOutliers,
+		func(Analysis) Warning { return c.warnHistograms(latencies) }, c.warnNotPositive,
+	}
+	var out []Warning
+	for _, check := range checks {
+		if w := check(a); w.Message != "" {
+			w.Cells = sortedCells(w.Cells)
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// finding gathers the cells that a check is about, and the worst of them.
+type finding struct {
+	cells []result.Cell
+	worst result.Cell
+	by    float64 // how bad the worst is
+	value float64 // what it is told by
+}
+
+func (f *finding) add(cell result.Cell, by, value float64) {
+	if len(f.cells) == 0 || by > f.by {
+		f.worst, f.by, f.value = cell, by, value
+	}
+	f.cells = append(f.cells, cell)
+}
+
+// named is a cell for a message: what tells it from the others at a glance.
+func named(c result.Cell) string {
+	s := c.Network + " " + c.Traffic()
+	if c.Link != "" && c.Link != "unshaped" {
+		s += " on " + c.Link
+	}
+	return s
+}
+
+// counted is "1 cell" or "3 cells".
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,217 @@
+package stat
+
+import (
+	"math"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Side is one of two result sets.
+type Side struct {
+	Samples     []result.Sample
+	Environment result.Environment
+}
+
+// CompareOptions say how two result sets are held against each other.
+type CompareOptions struct {
+	Options
+	// Threshold is the relative difference that matters, 0.03 for 3 %.
+	Threshold float64
+}
+
+// Verdict is what is said of a cell that both sides have.
+type Verdict string
+
+// The verdicts.
+const (
+	// Worse and Better: beyond the threshold, and beyond chance.
+	Worse  Verdict = "worse"
+	Better Verdict = "better"
+	// Same: the whole interval is inside the threshold.
+	Same Verdict = "no difference beyond the threshold"
+	// CannotTell: neither of these is shown.
+	CannotTell Verdict = "cannot tell"
+	// Broken: the base measured the cell, every sample of the new side failed.
+	Broken Verdict = "broken"
+)
+
+// CellComparison is one cell on both sides.
+type CellComparison struct {
+	Cell   result.Cell `json:"cell"`
+	Metric string      `json:"metric"`
+	// Change is new against base, above 1 better and below 1 worse whichever way
+	// the metric is better; nil where one side has nothing.
+	Change *Estimate `json:"change,omitempty"`
+	// ByEfficiency tells that the efficiencies were compared, from which the
+	// machine's own change cancels; else the absolute values were.
+	ByEfficiency bool `json:"by_efficiency"`
+	// Base and New are the geometric means of the metric, base units.
+	Base *Estimate `json:"base,omitempty"`
+	New  *Estimate `json:"new,omitempty"`
+	// P is Welch's p-value, Adjusted that after Holm over all cells.
+	P        float64 `json:"p"`
+	Adjusted float64 `json:"adjusted"`
+	Verdict  Verdict `json:"verdict"`
+	// Why adds to CannotTell and Broken.
+	Why string `json:"why,omitempty"`
+}
+
+// Comparison is two result sets held against each other.
+type Comparison struct {
+	Confidence float64 `json:"confidence"`
+	Threshold  float64 `json:"threshold"`
+	// Cells that both sides have, in the order of result.Cell.Compare.
+	Cells []CellComparison `json:"cells"`
+	// OnlyBase and OnlyNew are cells of one side alone.
+	OnlyBase []result.Cell `json:"only_base,omitempty"`
+	OnlyNew  []result.Cell `json:"only_new,omitempty"`
+	// Differences names what differs between the environments, "kernel: 6.1 → 6.18".
+	Differences []string `json:"differences,omitempty"`
+	// Regression: at least one cell is Worse or Broken (exit status 3).
+	Regression bool `json:"regression"`
+}
+
+// Compare holds the next side, the new one, against the base, cell by cell. The probability
+// that it calls any cell different without a true difference is at most
+// 1 − Confidence over all cells together.
+func Compare(base, next Side, opt CompareOptions) Comparison {
+	b, n := collect(base.Samples, opt.Options), collect(next.Samples, opt.Options)
+	out := Comparison{Confidence: b.opt.Confidence, Threshold: opt.Threshold,
+		Differences: differences(base.Environment, next.Environment)}
+	var ps []float64
+	for _, d := range b.cells {
+		e := n.byCell[d.cell]
+		if e == nil {
+			out.OnlyBase = append(out.OnlyBase, d.cell)
+			continue
+		}
+		cell := compareCell(b, n, d, e)
+		out.Cells = append(out.Cells, cell)
+		ps = append(ps, cell.P)
+	}
+	for _, e := range n.cells {
+		if b.byCell[e.cell] == nil {
+			out.OnlyNew = append(out.OnlyNew, e.cell)
+		}
+	}
+	for i, adjusted := range holm(ps) {
+		c := &out.Cells[i]
+		c.Adjusted = adjusted
+		if c.Verdict == "" {
+			c.Verdict = judge(*c.Change, adjusted < 1-out.Confidence, opt.Threshold)
+		}
+		out.Regression = out.Regression || c.Verdict == Worse || c.Verdict == Broken
+	}
+	return out
+}
+
+// judge says what a change and its significance mean.
+func judge(change Estimate, beyondChance bool, threshold float64) Verdict {
+	low, high, ok := change.Interval()
+	limit := math.Log1p(threshold)
+	log := math.Log(change.Value)
+	switch {
+	case !ok:
+		return CannotTell
+	case beyondChance && log > limit:
+		return Better
+	case beyondChance && log < -limit:
+		return Worse
+	case math.Log(low) >= -limit && math.Log(high) <= limit:
+		return Same
+	}
+	return CannotTell
+}
+
+// compareCell compares one cell. A verdict is set only where nothing can be
+// tested; P is then 1, so that the cell costs the others little.
+func compareCell(b, n *campaign, d, e *cellData) CellComparison {
+	out := CellComparison{Cell: d.cell, Metric: d.primary, P: 1}
+	out.Base, out.New = b.meanOf(d, d.primary), n.meanOf(e, d.primary)
+	switch {
+	case len(d.ok) == 0:
+		out.Verdict, out.Why = CannotTell, "base: "+nothing(d)
+		return out
+	case len(e.ok) == 0 && e.failed > 0 && e.unsupported == "":
+		out.Verdict, out.Why = Broken, "new: "+nothing(e)
+		return out
+	case len(e.ok) == 0:
+		out.Verdict, out.Why = CannotTell, "new: "+nothing(e)
+		return out
+	}
+	better := b.better[d.primary]
+	x, y := logs(d.series(d.primary), better), logs(e.series(d.primary), better)
+	if db, eb := b.usableBaseline(d), n.usableBaseline(e); db != nil && eb != nil {
+		rx := logRatios(d.series(d.primary), db.series(d.primary), better)
+		ry := logRatios(e.series(d.primary), eb.series(d.primary), better)
+		if len(rx) >= 2 && len(ry) >= 2 {
+			x, y, out.ByEfficiency = rx, ry, true
+		}
+	}
+	if len(x) == 0 || len(y) == 0 {
+		out.Verdict, out.Why = CannotTell, "nothing above zero was measured on one side"
+		return out
+	}
+	change, p := welch(momentsOf(x), momentsOf(y), b.opt.Confidence)
+	out.Change, out.P = &change, p
+	if change.Low == nil {
+		out.Verdict, out.Why = CannotTell, "an interval takes 2 blocks on each side"
+	}
+	return out
+}
+
+// meanOf is the geometric mean of a metric; nil of nothing.
+func (c *campaign) meanOf(d *cellData, metric string) *Estimate {
+	ls := logs(d.series(metric), 0)
+	if len(ls) == 0 {
+		return nil
+	}
+	e := c.tables.geometricMean(ls)
+	return &e
+}
+
+func nothing(d *cellData) string { return noEfficiency(d, d) }
+
+// welch compares two means of logs without taking their spreads for equal
+// (Welch 1947), with Satterthwaite's degrees of freedom.
+func welch(x, y moments, confidence float64) (Estimate, float64) {
+	diff := y.mean - x.mean
+	e := Estimate{Value: math.Exp(diff), N: min(x.n, y.n), Method: WelchRatio}
+	if x.n < 2 || y.n < 2 {
+		e.Needed = 2
+		return e, 1
+	}
+	vx, vy := x.sd*x.sd/float64(x.n), y.sd*y.sd/float64(y.n)
+	if vx+vy == 0 { // no spread at all: equal is equal and other is other
+		e.bound(e.Value, e.Value, confidence)
+		if diff == 0 {
+			return e, 1
+		}
+		return e, 0
+	}
+	dof := (vx + vy) * (vx + vy) / (vx*vx/float64(x.n-1) + vy*vy/float64(y.n-1))
+	h := tQuantile(dof, 1-(1-confidence)/2) * math.Sqrt(vx+vy)
+	e.bound(math.Exp(diff-h), math.Exp(diff+h), confidence)
+	return e, tTest(diff/math.Sqrt(vx+vy), dof)
+}
+
+// differences names what differs between two environments.
+func differences(a, b result.Environment) []string {
+	var out []string
+	for _, f := range []struct{ what, a, b string }{
+		{"cnibench", a.Version, b.Version}, {"testbed", a.Testbed, b.Testbed},
+		{"OS", a.Host.OS, b.Host.OS}, {"CPU", a.Host.CPUModel, b.Host.CPUModel},
+	} {
+		if f.a != f.b {
+			out = append(out, f.what+": "+orUnknown(f.a)+" → "+orUnknown(f.b))
+		}
+	}
+	return append(out, result.ChangedSettings(a, b)...)
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "(unknown)"
+	}
+	return s
+}

@@ -1,0 +1,140 @@
+package stat
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Doubts about what the machine and the traffic did during the samples.
+
+func (c *campaign) warnCPU(a Analysis) Warning {
+	var f finding
+	for _, s := range a.Cells {
+		if s.CPUBound {
+			f.add(s.Cell, 0, 0)
+		}
+	}
+	if len(f.cells) == 0 {
+		return Warning{}
+	}
+	return Warning{Code: CPUSaturated, Cells: f.cells,
+		Message: fmt.Sprintf("a core was at least %.0f %% busy in %s: the CPU is the limit there, not the network", 100*saturated, counted(len(f.cells), "cell")),
+		Cure:    "compare the CPU cost, or use a slower link, fewer streams or pinned ends so that a core is left"}
+}
+
+// stealShare is the share of one core that the hypervisor may take unmentioned.
+const stealShare = 0.01
+
+func (c *campaign) warnSteal(a Analysis) Warning {
+	var f finding
+	for _, d := range c.cells {
+		var stolen, measured float64
+		for _, s := range d.ok {
+			v, ok := probeMax(s, "cpu_steal_seconds")
+			if ok && s.MeasuredSeconds != nil {
+				stolen, measured = stolen+v, measured+*s.MeasuredSeconds
+			}
+		}
+		if measured > 0 && stolen/measured > stealShare {
+			f.add(d.cell, stolen/measured, stolen/measured)
+		}
+	}
+	if len(f.cells) == 0 {
+		return Warning{}
+	}
+	return Warning{Code: Steal, Cells: f.cells,
+		Message: fmt.Sprintf("the hypervisor took CPU time in %s, most in %s: %.1f %% of a core", counted(len(f.cells), "cell"), named(f.worst), 100*f.value),
+		Cure:    "run on a machine of its own or with dedicated CPUs; more blocks average it out"}
+}
+
+// sentShare is how far sent less lost may lie from received: what a window's
+// edges cut off.
+const sentShare = 0.02
+
+func (c *campaign) warnSender(a Analysis) Warning {
+	var f finding
+	for _, d := range c.cells {
+		var shares []float64
+		for _, s := range d.ok {
+			if v, ok := unexplained(s); ok {
+				shares = append(shares, v)
+			}
+		}
+		if len(shares) > 0 && math.Abs(medianOf(shares)) > sentShare {
+			f.add(d.cell, math.Abs(medianOf(shares)), medianOf(shares))
+		}
+	}
+	if len(f.cells) == 0 {
+		return Warning{}
+	}
+	return Warning{Code: SenderReceiver, Cells: f.cells,
+		Message: fmt.Sprintf("sender and receiver disagree beyond loss in %s, most in %s: %+.1f %% of what was sent is not accounted for", counted(len(f.cells), "cell"), named(f.worst), 100*f.value),
+		Cure:    "throughput is what the receiver counted; measure longer (seconds), so that buffers weigh less, and look at both ends' raw output"}
+}
+
+// unexplained is the share of what was sent that was neither received nor lost.
+func unexplained(s *result.Sample) (float64, bool) {
+	sent, ok := measured(s, "sent_throughput_bits_per_second")
+	received, okReceived := measured(s, "throughput_bits_per_second")
+	if !ok || !okReceived || sent <= 0 {
+		return 0, false
+	}
+	loss, ok := measured(s, "loss_ratio")
+	if !ok && transport(s.Cell) != "tcp" {
+		return 0, false
+	}
+	return (sent*(1-loss) - received) / sent, true
+}
+
+// tellLoss is the median share of lost packets that is mentioned.
+const tellLoss = 0.01
+
+func (c *campaign) warnLoss(a Analysis) Warning {
+	var f finding
+	for _, s := range a.Cells {
+		if s.Loss != nil && s.Loss.Value >= tellLoss {
+			f.add(s.Cell, s.Loss.Value, s.Loss.Value)
+		}
+	}
+	if len(f.cells) == 0 {
+		return Warning{}
+	}
+	return Warning{Code: Loss, Cells: f.cells,
+		Message: fmt.Sprintf("packets were lost in %s, most in %s: %.1f %%; a network that drops can seem faster than its baseline", counted(len(f.cells), "cell"), named(f.worst), 100*f.value),
+		Cure:    "pace the stream (rate_bits_per_second) below what gets through, and compare at equal loss"}
+}
+
+// tellRoundTrips is how far rate × round trip may lie from the number of
+// transactions under way.
+const tellRoundTrips = 0.05
+
+// warnRoundTrips holds Little's law against closed loops: transactions per
+// second × their mean time is how many are under way at once.
+func (c *campaign) warnRoundTrips(a Analysis) Warning {
+	var f finding
+	for _, d := range c.cells {
+		if d.cell.RatePerSecond > 0 {
+			continue // an open loop is not held back by its answers
+		}
+		underWay := float64(max(d.cell.Streams, 1) * max(d.cell.Burst, 1))
+		var products []float64
+		for _, s := range d.ok {
+			rate, ok := measured(s, "transactions_per_second")
+			mean, okMean := measured(s, "latency_mean_seconds")
+			if ok && okMean {
+				products = append(products, rate*mean/underWay)
+			}
+		}
+		if m := medianOf(products); len(products) > 0 && math.Abs(m-1) > tellRoundTrips {
+			f.add(d.cell, math.Abs(m-1), m)
+		}
+	}
+	if len(f.cells) == 0 {
+		return Warning{}
+	}
+	return Warning{Code: RoundTripRate, Cells: f.cells,
+		Message: fmt.Sprintf("rate × mean round trip is not the number under way in %s, worst in %s: %.2f of it", counted(len(f.cells), "cell"), named(f.worst), f.value),
+		Cure:    "near 0.5 the tool tells one-way times, below 1 the client waits between transactions, above 1 the two were not measured together: look at the raw output"}
+}

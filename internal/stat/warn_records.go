@@ -1,0 +1,177 @@
+package stat
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Doubts about what was recorded: failures, settings, MTUs, baselines.
+
+func (c *campaign) warnFailed(a Analysis) Warning {
+	var f finding
+	var failed, recovered int
+	var reasons = map[string]int{}
+	for i, s := range a.Cells {
+		if s.Failed == 0 {
+			continue
+		}
+		f.add(s.Cell, float64(s.Failed), 0)
+		failed, recovered = failed+s.Failed, recovered+s.Recovered
+		for r, n := range c.cells[i].reasons {
+			reasons[r] += n
+		}
+	}
+	if failed == 0 {
+		return Warning{}
+	}
+	all := cellData{reasons: reasons}
+	most := all.sortedReasons()[0]
+	return Warning{Code: FailedSamples, Cells: f.cells,
+		Message: fmt.Sprintf("%s failed, %d made good by a retry; %d of them: %s", counted(failed, "sample"), recovered, most.Count, most.Reason),
+		Cure:    "read the reasons in samples.jsonl and raw/, mend them, and fill the gaps with `cnibench run --resume`"}
+}
+
+func (c *campaign) warnChanged(a Analysis) Warning {
+	changed := c.opt.Environment.Changed
+	if len(changed) == 0 {
+		return Warning{}
+	}
+	return Warning{Code: SettingsChanged,
+		Message: fmt.Sprintf("%s changed while the campaign ran: %s", counted(len(changed), "setting"), firstFew(changed)),
+		Cure:    "find what changed them (tuned, irqbalance, an upgrade), hold it still, and measure again"}
+}
+
+// warnSettings finds settings that differ between the places of one campaign:
+// a network and its baseline would then differ in more than the network.
+func (c *campaign) warnSettings(a Analysis) Warning {
+	seen := map[string]map[string]bool{} // setting to its values
+	for _, p := range c.opt.Environment.Places {
+		for k, v := range p.Sysctls {
+			note(seen, "sysctl "+k, v)
+		}
+		for k, v := range p.Offloads {
+			note(seen, "offload "+k, v)
+		}
+	}
+	var differ []string
+	for _, k := range slices.Sorted(maps.Keys(seen)) {
+		if len(seen[k]) > 1 {
+			differ = append(differ, k+" is "+strings.Join(slices.Sorted(maps.Keys(seen[k])), " or "))
+		}
+	}
+	if len(differ) == 0 {
+		return Warning{}
+	}
+	return Warning{Code: SettingsDiffer,
+		Message: fmt.Sprintf("%s not the same at every place: %s", areSettings(len(differ)), firstFew(differ)),
+		Cure:    "give all nodes and pods the same settings, or read the difference as part of what a network is"}
+}
+
+func areSettings(n int) string {
+	if n == 1 {
+		return "1 setting is"
+	}
+	return fmt.Sprintf("%d settings are", n)
+}
+
+func note(seen map[string]map[string]bool, key, value string) {
+	if seen[key] == nil {
+		seen[key] = map[string]bool{}
+	}
+	seen[key][value] = true
+}
+
+// firstFew joins the first three and counts the rest.
+func firstFew(all []string) string {
+	const few = 3
+	if len(all) <= few {
+		return strings.Join(all, "; ")
+	}
+	return strings.Join(all[:few], "; ") + fmt.Sprintf("; and %d more", len(all)-few)
+}
+
+// warnMTU finds cells whose device has another MTU than the baseline's.
+func (c *campaign) warnMTU(a Analysis) Warning {
+	var f finding
+	said := map[string]bool{}
+	for _, d := range c.cells {
+		b := c.baseline(d)
+		if b == nil {
+			continue
+		}
+		own, ok := c.actualMTU(d)
+		base, okBase := c.actualMTU(b)
+		if ok && okBase && own != base {
+			f.add(d.cell, math.Abs(base-own), 0)
+			said[fmt.Sprintf("%s has %.0f where its baseline has %.0f", d.cell.Network, own, base)] = true
+		}
+	}
+	if len(f.cells) == 0 {
+		return Warning{}
+	}
+	return Warning{Code: MTUDiffers, Cells: f.cells,
+		Message: "the MTU is not that of the baseline: " + firstFew(slices.Sorted(maps.Keys(said))),
+		Cure:    "an encapsulation's smaller MTU is part of its cost; any other difference is a setting: correct the network's MTU"}
+}
+
+func (c *campaign) actualMTU(d *cellData) (float64, bool) {
+	xs := values(d.series("client_mtu_bytes"))
+	return medianOf(xs), len(xs) > 0
+}
+
+func (c *campaign) warnBaseline(a Analysis) Warning {
+	var f finding
+	for _, s := range a.Cells {
+		if strings.HasPrefix(s.NoEfficiency, "no baseline") {
+			f.add(s.Cell, 0, 0)
+		}
+	}
+	if len(f.cells) == 0 {
+		return Warning{}
+	}
+	worst, _ := a.Cell(f.worst)
+	return Warning{Code: NoBaseline, Cells: f.cells,
+		Message: fmt.Sprintf("%s cannot be held against the bare network; %s: %s", counted(len(f.cells), "cell"), named(f.worst), worst.NoEfficiency),
+		Cure:    "name " + result.HostNetwork + " among the campaign's networks and see that its samples do not fail"}
+}
+
+func (c *campaign) warnHistograms(latencies []latency) Warning {
+	var f finding
+	var n int
+	for i, l := range latencies {
+		if l.unreadable > 0 {
+			f.add(c.cells[i].cell, float64(l.unreadable), 0)
+			n += l.unreadable
+		}
+	}
+	if n == 0 {
+		return Warning{}
+	}
+	return Warning{Code: BadHistogram, Cells: f.cells,
+		Message: fmt.Sprintf("%s could not be read and are not in the percentiles", counted(n, "histogram")),
+		Cure:    "samples.jsonl was changed after it was written, or by another program: measure these cells again"}
+}
+
+func (c *campaign) warnNotPositive(a Analysis) Warning {
+	var f finding
+	var n int
+	for _, d := range c.cells {
+		for _, p := range d.series(d.primary) {
+			if p.value <= 0 {
+				f.add(d.cell, -p.value, p.value)
+				n++
+			}
+		}
+	}
+	if n == 0 {
+		return Warning{}
+	}
+	return Warning{Code: NotPositive, Cells: f.cells,
+		Message: fmt.Sprintf("%s ended well with nothing achieved (%s: %g); they are in no ratio", counted(n, "sample"), named(f.worst), f.value),
+		Cure:    "a workload that achieves nothing should fail: look at the raw output and report it"}
+}
