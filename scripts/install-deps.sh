@@ -14,8 +14,9 @@ run=(containernetworking-plugins iproute2 iptables nftables ethtool procps)
 test=(chromium mininet bridge-utils)
 
 say() { echo "install-deps: $*"; }
-installed() { dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; }
-known() { apt-cache policy "$1" | grep -q 'Candidate: [^(]'; }
+# No pipes here: grep -q would end the program before it, which then fails.
+installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+known() { [[ $(apt-cache policy "$1") == *"Candidate: "[^\(]* ]]; }
 
 # quietly shows a command's output only where it fails.
 quietly() {
@@ -39,8 +40,13 @@ if [ "${1:-run}" = test ]; then
 	sh "$(dirname "$0")/install-tools.sh" || status=1
 fi
 
-missing=()
-for p in "${packages[@]}"; do installed "$p" || missing+=("$p"); done
+# look sets missing to the packages that are not installed.
+look() {
+	missing=()
+	for p in "${packages[@]}"; do installed "$p" || missing+=("$p"); done
+}
+
+look
 if [ ${#missing[@]} = 0 ]; then exit "$status"; fi
 if [ "$(id -u)" != 0 ]; then
 	say "missing: ${missing[*]}"
@@ -49,19 +55,22 @@ if [ "$(id -u)" != 0 ]; then
 fi
 
 for try in 1 2; do
+	if [ "$try" = 2 ]; then say "once more"; fi
+	fine=yes
 	say "apt-get update"
-	quietly apt-get update -q || say "apt-get update failed"
+	quietly apt-get update -q -o APT::Update::Error-Mode=any || fine=no
 	wanted=()
 	for p in "${missing[@]}"; do
 		if known "$p"; then wanted+=("$p"); else say "apt knows no package $p here"; fi
 	done
-	if [ ${#wanted[@]} = 0 ]; then break; fi
-	say "apt-get install ${wanted[*]}"
-	if DEBIAN_FRONTEND=noninteractive quietly apt-get install -y -q --no-install-recommends "${wanted[@]}"; then break; fi
-	if [ "$try" = 1 ]; then say "the installation failed: once more"; fi
+	if [ ${#wanted[@]} -gt 0 ]; then
+		say "apt-get install ${wanted[*]}"
+		DEBIAN_FRONTEND=noninteractive quietly apt-get install -y -q --no-install-recommends "${wanted[@]}" || fine=no
+	fi
+	look
+	if [ ${#missing[@]} = 0 ] || [ "$fine" = yes ]; then break; fi
 done
 
-for p in "${missing[@]}"; do
-	installed "$p" || { say "still missing: $p"; status=1; }
-done
-exit "$status"
+if [ ${#missing[@]} = 0 ]; then exit "$status"; fi
+say "still missing: ${missing[*]}"
+exit 1
