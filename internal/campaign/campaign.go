@@ -1,10 +1,19 @@
 // Package campaign is the YAML that a person writes: strictly parsed, every
 // error with its line and column.
+//
+// One table (keys.go) says what each key takes. The parser, the JSON Schema
+// for editors and the manual (docs/campaign.md) are all made from it.
 package campaign
 
-import "time"
+import (
+	"time"
 
-// Campaign is one campaign file.
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+// Campaign is one campaign file with every default filled in, so that nobody
+// after the parser needs to know one.
 type Campaign struct {
 	Name      string     `json:"name"`
 	Testbed   string     `json:"testbed"`
@@ -24,6 +33,9 @@ type Network struct {
 	Name      string   `json:"name"`
 	Conflist  string   `json:"conflist,omitempty"`
 	Conflists []string `json:"conflists,omitempty"`
+	// Contents is what the parser read from Conflist (one element) or
+	// Conflists (one for each node); nil for a network that is built in.
+	Contents [][]byte `json:"-"`
 }
 
 // Path is from where to where.
@@ -32,6 +44,9 @@ type Path struct {
 	To        string `json:"to"`        // pod, host
 	Placement string `json:"placement"` // intra-host, inter-host
 }
+
+// String is the path in the words of a record: "pod-to-host".
+func (p Path) String() string { return p.From + "-to-" + p.To }
 
 // Workload is a traffic and the values of its factors; every combination is a cell.
 type Workload struct {
@@ -49,6 +64,9 @@ type Workload struct {
 	ZeroCopy          []bool    `json:"zero_copy,omitempty"`
 	PinCPUs           []bool    `json:"pin_cpus,omitempty"`
 }
+
+// Forward is the direction client to server, which a record leaves out.
+const Forward = "forward"
 
 // Sampling is how much is measured.
 type Sampling struct {
@@ -68,4 +86,45 @@ func (s Sampling) Window() time.Duration { return time.Duration(s.Seconds * floa
 // Warmup is what is sent before the window and not counted.
 func (s Sampling) Warmup() time.Duration {
 	return time.Duration(s.WarmupSeconds * float64(time.Second))
+}
+
+// Known is every name that a campaign file may use. The command line fills it
+// from the lists of networks, workloads, …, so that this package depends on none.
+type Known struct {
+	Networks  []string
+	Links     []string
+	Profiles  []string
+	Workloads []workload.Spec
+	Testbeds  []string
+	// Recorded tells that the campaign is the copy in a result directory: its
+	// conflists are somewhere else and are not read.
+	Recorded bool
+}
+
+// workload looks a workload's description up by name.
+func (k Known) workload(name string) (workload.Spec, bool) {
+	for _, s := range k.Workloads {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return workload.Spec{}, false
+}
+
+// Notes says what is no error and may still surprise, one line each, with a cure.
+func (c Campaign) Notes() []string {
+	var notes []string
+	if !c.hasNetwork(result.HostNetwork) {
+		notes = append(notes, `no baseline: network "host" is not among the networks, so no efficiency is computed; add host to networks`)
+	}
+	return notes
+}
+
+func (c Campaign) hasNetwork(name string) bool {
+	for _, n := range c.Networks {
+		if n.Name == name {
+			return true
+		}
+	}
+	return false
 }

@@ -1,7 +1,19 @@
 // Package plan turns a campaign into cells and seeded random blocks. Pure.
 package plan
 
-import "github.com/cnibench/cnibench/internal/result"
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Schema is the version of plan.json that this program writes and reads.
+const Schema = 1
 
 // Plan is plan.json: what will be measured, in which order.
 type Plan struct {
@@ -13,4 +25,100 @@ type Plan struct {
 	// MinBlocks and MaxBlocks bound the number of blocks.
 	MinBlocks int `json:"min_blocks"`
 	MaxBlocks int `json:"max_blocks"`
+	// SampleSeconds and WarmupSeconds are the lengths of a sample. Samples of
+	// other lengths must not be mixed with these.
+	SampleSeconds float64 `json:"sample_seconds"`
+	WarmupSeconds float64 `json:"warmup_seconds"`
+	// Conflists maps a network of the user's own to the SHA-256 of its
+	// conflists: after a change it is another network.
+	Conflists map[string]string `json:"conflists,omitempty"`
+}
+
+// New is the plan of a campaign.
+func New(c campaign.Campaign, seed uint64) Plan {
+	return Plan{
+		Schema: Schema, Seed: seed, Cells: Cells(c),
+		MinBlocks: c.Sampling.MinBlocks, MaxBlocks: c.Sampling.MaxBlocks,
+		SampleSeconds: c.Sampling.Seconds, WarmupSeconds: c.Sampling.WarmupSeconds,
+		Conflists: digests(c.Networks),
+	}
+}
+
+// Slot is one sample that the plan asks for.
+type Slot struct {
+	// ID is "b03-c017": sorted as text, slots are in the order of blocks and
+	// cells.
+	ID string
+	// Block counts from 1.
+	Block int
+	// Index is the cell's place in Plan.Cells.
+	Index int
+	Cell  result.Cell
+}
+
+// Block is one sample of every active cell in random order. The order is that
+// of all cells, with those that are not active left out: it depends on the seed
+// and the block alone, so dropping a cell does not move the others. A baseline
+// stays as long as any cell that is held against it; active may be nil for all.
+func (p Plan) Block(n int, active func(cell int) bool) []Slot {
+	wanted := p.wanted(active)
+	slots := make([]Slot, 0, len(p.Cells))
+	for _, i := range p.order(n) {
+		if wanted[i] {
+			slots = append(slots, Slot{ID: p.id(n, i), Block: n, Index: i, Cell: p.Cells[i]})
+		}
+	}
+	return slots
+}
+
+// wanted are the active cells and their baselines.
+func (p Plan) wanted(active func(cell int) bool) []bool {
+	wanted := make([]bool, len(p.Cells))
+	baselines := make(map[result.Cell]bool)
+	for i, c := range p.Cells {
+		wanted[i] = active == nil || active(i)
+		if wanted[i] {
+			baselines[c.Baseline()] = true
+		}
+	}
+	for i, c := range p.Cells {
+		wanted[i] = wanted[i] || baselines[c]
+	}
+	return wanted
+}
+
+// order is the permutation of all cells in block n. The generator is ChaCha8,
+// so that neighbouring seeds and blocks have nothing in common.
+func (p Plan) order(n int) []int {
+	var key [32]byte
+	binary.LittleEndian.PutUint64(key[:], p.Seed)
+	binary.LittleEndian.PutUint64(key[8:], uint64(n))
+	return rand.New(rand.NewChaCha8(key)).Perm(len(p.Cells))
+}
+
+// id gives all slots of a plan ids of the same length.
+func (p Plan) id(block, cell int) string {
+	return fmt.Sprintf("b%0*d-c%0*d", max(2, digits(p.MaxBlocks)), block, max(3, digits(len(p.Cells)-1)), cell)
+}
+
+func digits(n int) int { return len(fmt.Sprint(n)) }
+
+// Estimate is the expected time of the shortest and of the longest run, without
+// retries. overhead is what a sample takes beside its warm-up and window. A
+// time budget ends a run only after its least number of blocks.
+func (p Plan) Estimate(s campaign.Sampling, overhead time.Duration) (least, most time.Duration) {
+	block := float64(len(p.Cells)) * (s.Warmup() + s.Window() + overhead).Seconds()
+	least, most = duration(float64(p.MinBlocks)*block), duration(float64(p.MaxBlocks)*block)
+	if budget := duration(s.MaxSeconds); budget > 0 {
+		most = max(least, min(most, budget))
+	}
+	return least, most
+}
+
+// duration is a number of seconds, or the longest duration there is.
+func duration(seconds float64) time.Duration {
+	if ns := seconds * float64(time.Second); ns < math.MaxInt64 {
+		return time.Duration(math.Round(ns))
+	}
+	return math.MaxInt64
 }

@@ -1,0 +1,190 @@
+package campaign
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+// check is what no single value can tell: whether the values fit together.
+func (d *decoder) check(c *Campaign) {
+	for i, n := range c.Networks {
+		d.checkNetwork(place{"networks", i}, n)
+	}
+	if d.good(place{"networks"}) && d.good(place{"paths"}) {
+		d.checkPaths(c)
+	}
+	for i := range c.Workloads {
+		d.checkWorkload(place{"workloads", i}, &c.Workloads[i])
+	}
+	if slices.Contains(c.Families, "ipv6") {
+		for i, mtu := range c.MTU {
+			if mtu > 0 && mtu < minIPv6MTU {
+				d.fail(place{"mtu", i}, "", "IPv6 needs an MTU of at least %d (RFC 8200), found %d", minIPv6MTU, mtu)
+			}
+		}
+	}
+	low, high := place{"sampling", "min_blocks"}, place{"sampling", "max_blocks"}
+	if s := c.Sampling; d.good(low) && d.good(high) && s.MaxBlocks < s.MinBlocks {
+		hint := ""
+		if d.root.find("sampling").child("max_blocks") == nil {
+			hint = fmt.Sprintf("set it: %d is the default", s.MaxBlocks)
+		}
+		d.fail(high, hint, "expected at least min_blocks (%d), found %d", s.MinBlocks, s.MaxBlocks)
+	}
+	if n := c.combinations(); len(d.errs) == 0 && n > maxCells {
+		d.fail(place{"workloads"}, "leave values out, or split the campaign", "the campaign has %.0f cells, more than %d", n, maxCells)
+	}
+}
+
+// checkNetwork tells a network of the user's own from a built-in one.
+func (d *decoder) checkNetwork(where place, n Network) {
+	if !d.good(where) {
+		return
+	}
+	own, builtIn := n.Conflist != "" || n.Conflists != nil, contains(d.known.Networks, n.Name)
+	switch {
+	case n.Conflist != "" && n.Conflists != nil:
+		d.fail(where, "conflist is for all nodes, conflists for one each", "expected conflist or conflists, found both")
+	case own && builtIn:
+		d.fail(where.with("name"), "give yours another name", "network %q is built in and takes no conflist", n.Name)
+	case !own && !builtIn:
+		d.fail(where.with("name"), suggest("network", n.Name, d.known.Networks)+" (a network of your own needs a conflist)", "unknown network %q", n.Name)
+	}
+}
+
+// checkPaths refuses what would silently measure nothing.
+func (d *decoder) checkPaths(c *Campaign) {
+	toPods := false
+	for i, p := range c.Paths {
+		onHost := p.From == "host" && p.To == "host"
+		toPods = toPods || !onHost
+		if onHost && !c.hasNetwork(result.HostNetwork) {
+			d.fail(place{"paths", i}, "add host to networks", "host-to-host is measured on network %q, which is not among the networks", result.HostNetwork)
+		}
+	}
+	for i, n := range c.Networks {
+		if !toPods && n.Name != result.HostNetwork {
+			d.fail(place{"networks", i}, "add {from: pod, to: pod} to paths", "network %q would not be measured: every path is host-to-host", n.Name)
+		}
+	}
+}
+
+// checkWorkload holds a workload against what it takes, and fills in the
+// defaults that depend on the workload.
+func (d *decoder) checkWorkload(where place, w *Workload) {
+	spec, ok := d.known.workload(w.Name)
+	if !ok {
+		return // reported, or missing
+	}
+	for _, e := range d.root.find(where...).entries {
+		if name := e.key.text; !takes(spec, name) && contains(workloadKeyNames(), name) {
+			d.failAt(e.key, where, takesWhat(spec), "workload %q takes no %s", spec.Name, name)
+		}
+	}
+	d.checkChoice(where.with("test"), w.Test, spec.Tests)
+	d.checkChoice(where.with("protocol"), w.Protocol, spec.Protocols)
+	fillWorkload(w, spec)
+	if mayUseUDP(spec, *w) {
+		d.checkDatagrams(where.with("message_bytes"), w.MessageBytes)
+		d.checkDatagrams(where.with("response_bytes"), w.ResponseBytes)
+	}
+}
+
+func (d *decoder) checkDatagrams(where place, sizes []int) {
+	for i, n := range sizes {
+		if n > maxUDPPayload {
+			d.fail(where.with(i), "for other protocols list the workload a second time", "a UDP datagram carries at most %d bytes, found %d", maxUDPPayload, n)
+		}
+	}
+}
+
+// checkChoice holds a workload's test or protocol against those it has.
+func (d *decoder) checkChoice(where place, values, allowed []string) {
+	kind := where[len(where)-1].(string)
+	for i, v := range values {
+		if v != "" && len(allowed) > 0 && !contains(allowed, v) {
+			d.fail(where.with(i), suggest(kind, v, allowed), "unknown %s %q", kind, clip(v))
+		}
+	}
+}
+
+func fillWorkload(w *Workload, spec workload.Spec) {
+	if w.Test == nil && len(spec.Tests) > 0 {
+		w.Test = spec.Tests[:1:1]
+	}
+	if w.Protocol == nil && len(spec.Protocols) > 0 {
+		w.Protocol = spec.Protocols[:1:1]
+	}
+	if w.MessageBytes == nil && takes(spec, "message_bytes") && spec.DefaultMessageBytes > 0 {
+		w.MessageBytes = []int{spec.DefaultMessageBytes}
+	}
+	if w.Streams == nil && takes(spec, "streams") {
+		w.Streams = []int{1}
+	}
+}
+
+// takes tells whether a workload takes a key.
+func takes(spec workload.Spec, name string) bool {
+	switch name {
+	case "name":
+		return true
+	case "test":
+		return len(spec.Tests) > 0
+	case "protocol":
+		return len(spec.Protocols) > 0
+	}
+	return contains(spec.Factors, name)
+}
+
+func takesWhat(spec workload.Spec) string {
+	var names []string
+	for _, name := range workloadKeyNames() {
+		if name != "name" && takes(spec, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return "it takes its name only"
+	}
+	return "it takes " + strings.Join(names, ", ")
+}
+
+func workloadKeyNames() []string {
+	var names []string
+	for _, k := range workloadKeys(Known{}) {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// mayUseUDP tells whether any cell of the workload sends datagrams.
+func mayUseUDP(spec workload.Spec, w Workload) bool {
+	return isUDP(spec.Name) || slices.ContainsFunc(w.Protocol, isUDP) || slices.ContainsFunc(w.Test, isUDP)
+}
+
+// isUDP tells a workload, test or protocol that sends datagrams by its name:
+// udp_rr, UDP_STREAM, udp.
+func isUDP(name string) bool { return strings.HasPrefix(strings.ToLower(name), "udp") }
+
+// combinations is the number of cells before those that coincide are merged,
+// in floating point so that it cannot overflow.
+func (c Campaign) combinations() float64 {
+	traffics := 0.0
+	for _, w := range c.Workloads {
+		n := 1.0
+		for _, values := range []int{len(w.Test), len(w.Protocol), len(w.MessageBytes), len(w.ResponseBytes),
+			len(w.Streams), len(w.Direction), len(w.RateBitsPerSecond), len(w.RatePerSecond),
+			len(w.Burst), len(w.UDPGSO), len(w.ZeroCopy), len(w.PinCPUs)} {
+			n *= float64(max(values, 1))
+		}
+		traffics += n
+	}
+	for _, values := range []int{len(c.Networks), len(c.Links), len(c.Profiles), len(c.Paths), len(c.MTU), len(c.Families)} {
+		traffics *= float64(values)
+	}
+	return traffics
+}

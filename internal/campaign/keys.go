@@ -1,0 +1,192 @@
+package campaign
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"strconv"
+)
+
+// key is what a campaign file's key takes beside what its Go type says. The
+// parser, the JSON Schema and the manual all read it.
+type key struct {
+	name string // as in the json tag of its Go field
+	doc  string // one or two sentences
+	// def is the YAML of the default; "" means none. Where the default depends
+	// on something, defDoc says it in words instead.
+	def, defDoc string
+	example     string // YAML of a value
+	required    bool
+	// kind is what one value is called in an error: "network", "link".
+	kind string
+	// names are the allowed texts; nil allows any that pattern matches.
+	names      []string
+	pattern    *regexp.Regexp
+	patternDoc string
+	bounds     bounds
+	// repeats allows the same value twice in a list.
+	repeats bool
+	// minItems is the least length of a list; 0 means 1.
+	minItems int
+}
+
+// bounds of a number. aboveMin and belowMax take the bound itself out.
+type bounds struct {
+	min, max           float64
+	aboveMin, belowMax bool
+}
+
+func (b bounds) hold(v float64) bool {
+	return v >= b.min && v <= b.max && !(b.aboveMin && v == b.min) && !(b.belowMax && v == b.max)
+}
+
+// String is the bounds in words: "from 1 to 256", "above 0, at most 3600".
+func (b bounds) String() string {
+	lo, hi := plain(b.min), plain(b.max)
+	switch {
+	case b.aboveMin && b.belowMax:
+		return fmt.Sprintf("between %s and %s, both excluded", lo, hi)
+	case b.aboveMin:
+		return fmt.Sprintf("above %s, at most %s", lo, hi)
+	default:
+		return fmt.Sprintf("from %s to %s", lo, hi)
+	}
+}
+
+func plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+
+const (
+	maxUDPPayload = 65507 // 65535 less the IPv4 (20) and UDP (8) headers: RFC 791, RFC 768
+	minIPv6MTU    = 1280  // RFC 8200 §5
+	maxCells      = 100_000
+	week          = 7 * 24 * 3600
+)
+
+// What a name that a person invents may look like. Both end up in file names.
+var (
+	campaignName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+	networkName  = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,31}(/[a-z0-9][a-z0-9._-]{0,31})?$`)
+)
+
+// keysOf lists the keys of a mapping in the order in which the manual shows them.
+func keysOf(t reflect.Type, known Known) []key {
+	switch t {
+	case reflect.TypeFor[Campaign]():
+		return campaignKeys(known)
+	case reflect.TypeFor[Network]():
+		return networkKeys()
+	case reflect.TypeFor[Path]():
+		return pathKeys()
+	case reflect.TypeFor[Workload]():
+		return workloadKeys(known)
+	case reflect.TypeFor[Sampling]():
+		return samplingKeys()
+	}
+	return nil
+}
+
+// closed makes an empty list of names allow none, where nil would allow all.
+func closed(names []string) []string { return append([]string{}, names...) }
+
+func campaignKeys(known Known) []key {
+	return []key{
+		{name: "name", required: true, kind: "name", pattern: campaignName, patternDoc: "at most 63 letters, digits, dots, dashes and underscores, a letter or digit first",
+			example: "quickstart", doc: "What the campaign is called in reports and in the name of its result directory."},
+		{name: "testbed", def: "lab", kind: "testbed", names: closed(known.Testbeds), example: "lab",
+			doc: "Where it runs."},
+		{name: "networks", required: true, kind: "network", names: closed(known.Networks), example: "[host, bridge]",
+			doc: "The networks to measure: a name that is built in, or a mapping with a conflist of your own. host is the bare network under them, the baseline of every efficiency: without it no efficiency is computed."},
+		{name: "links", def: "[unshaped]", kind: "link", names: closed(known.Links), example: "[1-gigabit, 10-gigabit]",
+			doc: "The wire between nodes."},
+		{name: "profiles", def: "[default_settings]", kind: "profile", names: closed(known.Profiles), example: "[default_settings]",
+			doc: "The set of node settings under which everything is measured."},
+		{name: "paths", def: "[{from: pod, to: pod, placement: inter-host}]", kind: "path", example: "[{from: pod, to: pod, placement: intra-host}]",
+			doc: "From where to where. Each is measured on every network; on host a pod is its node, so every path is host-to-host there."},
+		{name: "workloads", required: true, kind: "workload", example: "[{name: tcp_rr, message_bytes: [64]}]",
+			doc: "The traffic. Every combination of the values of one workload's factors is a cell."},
+		{name: "mtu", def: "[1500]", kind: "MTU", bounds: bounds{min: 576, max: 65535}, example: "[1500, 9000]",
+			doc: "MTU of the link between nodes, bytes; an encapsulation makes that of the pods smaller. IPv6 needs 1280."},
+		{name: "families", def: "[ipv4]", kind: "address family", names: []string{"ipv4", "ipv6"}, example: "[ipv4, ipv6]",
+			doc: "The address families."},
+		{name: "sampling", def: "{}", kind: "sampling", example: "{seconds: 1, min_blocks: 5}",
+			doc: "How much is measured, and when that is enough."},
+	}
+}
+
+func networkKeys() []key {
+	return []key{
+		{name: "name", required: true, kind: "network name", pattern: networkName, patternDoc: "small letters, digits, dots, dashes and underscores, with at most one slash (family/variant)",
+			example: "mine", doc: "The network's name: a built-in one, or with a conflist a name of your own."},
+		{name: "conflist", kind: "path of a conflist", example: "./10-mine.conflist",
+			doc: "A CNI configuration list for every node. Relative paths are relative to the campaign file."},
+		{name: "conflists", kind: "path of a conflist", minItems: 2, repeats: true, example: "[./node1.conflist, ./node2.conflist]",
+			doc: "CNI configuration lists where they differ per node: the first for node 1, and so on. Not together with conflist."},
+	}
+}
+
+func pathKeys() []key {
+	ends := []string{"pod", "host"}
+	return []key{
+		{name: "from", required: true, kind: "end", names: ends, example: "pod", doc: "Where the client is."},
+		{name: "to", required: true, kind: "end", names: ends, example: "pod", doc: "Where the server is."},
+		{name: "placement", def: "inter-host", kind: "placement", names: []string{"intra-host", "inter-host"}, example: "intra-host",
+			doc: "Both on one node, or on two."},
+	}
+}
+
+func workloadKeys(known Known) []key {
+	names := []string{}
+	for _, s := range known.Workloads {
+		names = append(names, s.Name)
+	}
+	size := bounds{min: 1, max: 65536}
+	return []key{
+		{name: "name", required: true, kind: "workload", names: names, example: "tcp_stream",
+			doc: "The traffic; `cnibench list workloads` tells more of each."},
+		{name: "test", defDoc: "the workload's first", kind: "test", example: "[TCP_RR]",
+			doc: "The tool's own test, in its own words."},
+		{name: "protocol", defDoc: "the workload's first", kind: "protocol", example: "[tcp, udp]",
+			doc: "The transport, for workloads that offer both."},
+		{name: "message_bytes", defDoc: "the workload's own", kind: "message size", bounds: size, example: "[64, 1472]",
+			doc: "Size of a message, or of a request, bytes. UDP carries 65507 at most."},
+		{name: "response_bytes", defDoc: "as the request", kind: "response size", bounds: size, example: "[1024]",
+			doc: "Size of a response, bytes. UDP carries 65507 at most."},
+		{name: "streams", defDoc: "[1]", kind: "number of streams", bounds: bounds{min: 1, max: 256}, example: "[1, 8]",
+			doc: "Parallel connections or flows."},
+		{name: "direction", defDoc: "[forward]", kind: "direction", names: []string{Forward, "reverse", "bidirectional"}, example: "[forward, reverse]",
+			doc: "forward is client to server."},
+		{name: "rate_bits_per_second", defDoc: "flat out", kind: "rate", bounds: bounds{min: 0, max: 1e13, aboveMin: true}, example: "[1e9]",
+			doc: "Payload rate asked of a stream, bits per second, all streams together. For flat out and paced in one campaign list the workload twice."},
+		{name: "rate_per_second", defDoc: "closed loop", kind: "rate", bounds: bounds{min: 0, max: 1e9, aboveMin: true}, example: "[1000]",
+			doc: "Transactions per second asked of an open loop, all streams together; latency then counts from the intended send time."},
+		{name: "burst", defDoc: "[1]", kind: "burst", bounds: bounds{min: 1, max: 1024}, example: "[1, 16]",
+			doc: "Transactions under way at once on one stream."},
+		{name: "udp_gso", defDoc: "[false]", kind: "switch", example: "[false, true]",
+			doc: "UDP segmentation offload. It changes what passes through the stack, so it is a factor."},
+		{name: "zero_copy", defDoc: "[false]", kind: "switch", example: "[false, true]",
+			doc: "MSG_ZEROCOPY on the sending side."},
+		{name: "pin_cpus", defDoc: "[false]", kind: "switch", example: "[false, true]",
+			doc: "Pin each end to CPUs of its own."},
+	}
+}
+
+func samplingKeys() []key {
+	return []key{
+		{name: "seconds", def: "1", kind: "length", bounds: bounds{min: 0, max: 3600, aboveMin: true}, example: "1",
+			doc: "Measured length of one sample, seconds."},
+		{name: "warmup_seconds", def: "0.2", kind: "length", bounds: bounds{min: 0, max: 3600}, example: "0.2",
+			doc: "What is sent before it and not counted, seconds."},
+		{name: "min_blocks", def: "5", kind: "number of blocks", bounds: bounds{min: 2, max: 10_000}, example: "5",
+			doc: "Blocks (one sample of every cell, in random order) before it may stop. An interval needs two."},
+		{name: "max_blocks", def: "20", kind: "number of blocks", bounds: bounds{min: 2, max: 10_000}, example: "20",
+			doc: "Blocks after which it stops in any case."},
+		{name: "max_seconds", defDoc: "no limit", kind: "time budget", bounds: bounds{min: 0, max: week, aboveMin: true}, example: "300",
+			doc: "Time budget of the whole campaign, seconds."},
+		{name: "target_relative_halfwidth", def: "0.02", kind: "half-width", bounds: bounds{min: 0, max: 1, aboveMin: true, belowMax: true}, example: "0.02",
+			doc: "It stops when the interval of every efficiency is within ± this share of it."},
+		{name: "confidence", def: "0.95", kind: "confidence", bounds: bounds{min: 0.5, max: 1, aboveMin: true, belowMax: true}, example: "0.95",
+			doc: "Confidence of the intervals."},
+		{name: "retries", def: "1", kind: "number of retries", bounds: bounds{min: 0, max: 10}, example: "1",
+			doc: "How often a failed sample is tried again. Each try is a record of its own."},
+	}
+}

@@ -1,0 +1,136 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Cells is the full matrix of a campaign: every combination once, in an order
+// that does not depend on the order of the file.
+func Cells(c campaign.Campaign) []result.Cell {
+	var bases []result.Cell
+	for _, link := range c.Links {
+		for _, profile := range c.Profiles {
+			for _, mtu := range c.MTU {
+				for _, family := range c.Families {
+					bases = append(bases, result.Cell{Link: link, Profile: profile, MTU: mtu, Family: absentIf(family, "ipv4")})
+				}
+			}
+		}
+	}
+	traffics := traffics(c.Workloads)
+	ways := ways(c)
+	all := make([]result.Cell, 0, len(bases)*len(traffics)*len(ways))
+	for _, base := range bases {
+		for _, traffic := range traffics {
+			for _, way := range ways {
+				cell := traffic
+				cell.Link, cell.Profile, cell.MTU, cell.Family = base.Link, base.Profile, base.MTU, base.Family
+				cell.Network, cell.Path, cell.Placement = way.Network, way.Path, way.Placement
+				all = append(all, cell)
+			}
+		}
+	}
+	slices.SortFunc(all, result.Cell.Compare)
+	return slices.Compact(all)
+}
+
+// ways are the networks with their paths, each once. On the network host a pod
+// is its node, so every path there is host-to-host; that path in turn does not
+// touch any other network, so it exists on host only.
+func ways(c campaign.Campaign) []result.Cell {
+	var out []result.Cell
+	for _, n := range c.Networks {
+		for _, p := range c.Paths {
+			way := result.Cell{Network: n.Name, Path: p.String(), Placement: p.Placement}
+			if n.Name == result.HostNetwork {
+				way.Path = result.PathHostToHost
+			} else if way.Path == result.PathHostToHost {
+				continue
+			}
+			if !slices.Contains(out, way) {
+				out = append(out, way)
+			}
+		}
+	}
+	return out
+}
+
+// traffics are the combinations of each workload's factors, each once.
+func traffics(workloads []campaign.Workload) []result.Cell {
+	var out []result.Cell
+	seen := make(map[result.Cell]bool)
+	for _, w := range workloads {
+		cells := []result.Cell{{Workload: w.Name}}
+		cells = cross(cells, w.Test, func(c *result.Cell, v string) { c.Test = v })
+		cells = cross(cells, w.Protocol, func(c *result.Cell, v string) { c.Protocol = v })
+		cells = cross(cells, w.MessageBytes, func(c *result.Cell, v int) { c.MessageBytes = v })
+		cells = cross(cells, w.ResponseBytes, func(c *result.Cell, v int) { c.ResponseBytes = absentIf(v, c.MessageBytes) })
+		cells = cross(cells, w.Streams, func(c *result.Cell, v int) { c.Streams = v })
+		cells = cross(cells, w.Direction, func(c *result.Cell, v string) { c.Direction = absentIf(v, campaign.Forward) })
+		cells = cross(cells, w.RateBitsPerSecond, func(c *result.Cell, v float64) { c.RateBitsPerSecond = v })
+		cells = cross(cells, w.RatePerSecond, func(c *result.Cell, v float64) { c.RatePerSecond = v })
+		cells = cross(cells, w.Burst, func(c *result.Cell, v int) { c.Burst = absentIf(v, 1) })
+		cells = cross(cells, w.UDPGSO, func(c *result.Cell, v bool) { c.UDPGSO = v })
+		cells = cross(cells, w.ZeroCopy, func(c *result.Cell, v bool) { c.ZeroCopy = v })
+		cells = cross(cells, w.PinCPUs, func(c *result.Cell, v bool) { c.PinCPUs = v })
+		for _, cell := range cells {
+			if !seen[cell] {
+				seen[cell] = true
+				out = append(out, cell)
+			}
+		}
+	}
+	return out
+}
+
+// cross gives every cell each of the values; a factor that the workload does
+// not take has none and stays absent.
+func cross[V any](cells []result.Cell, values []V, set func(*result.Cell, V)) []result.Cell {
+	if len(values) == 0 {
+		return cells
+	}
+	out := make([]result.Cell, 0, len(cells)*len(values))
+	for _, cell := range cells {
+		for _, v := range values {
+			next := cell
+			set(&next, v)
+			out = append(out, next)
+		}
+	}
+	return out
+}
+
+// absentIf leaves a value out that a record takes for granted, so that the cell
+// is the same whether the campaign says it or not.
+func absentIf[V comparable](v, granted V) V {
+	if v == granted {
+		var absent V
+		return absent
+	}
+	return v
+}
+
+// digests are the SHA-256 sums of the user's own networks' conflists.
+func digests(networks []campaign.Network) map[string]string {
+	var out map[string]string
+	for _, n := range networks {
+		if len(n.Contents) == 0 {
+			continue
+		}
+		sum := sha256.New()
+		for _, content := range n.Contents {
+			fmt.Fprintf(sum, "%d\n%s", len(content), content)
+		}
+		if out == nil {
+			out = make(map[string]string)
+		}
+		out[n.Name] = hex.EncodeToString(sum.Sum(nil))
+	}
+	return out
+}

@@ -1,0 +1,318 @@
+package plan
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func matrix(networks ...string) campaign.Campaign {
+	c := campaign.Campaign{
+		Name: "test", Links: []string{"unshaped"}, Profiles: []string{"default_settings"},
+		Paths: []campaign.Path{{From: "pod", To: "pod", Placement: result.InterHost}},
+		Workloads: []campaign.Workload{
+			{Name: "tcp_stream", MessageBytes: []int{1472, 9000}, Streams: []int{1}},
+			{Name: "tcp_rr", MessageBytes: []int{64}, Streams: []int{1}},
+		},
+		MTU: []int{1500}, Families: []string{"ipv4"},
+		Sampling: campaign.Sampling{Seconds: 1, WarmupSeconds: 0.2, MinBlocks: 5, MaxBlocks: 20, Retries: 1},
+	}
+	for _, n := range networks {
+		c.Networks = append(c.Networks, campaign.Network{Name: n})
+	}
+	return c
+}
+
+func TestCells(t *testing.T) {
+	pods := func(placement string) campaign.Path {
+		return campaign.Path{From: "pod", To: "pod", Placement: placement}
+	}
+	tests := []struct {
+		name   string
+		change func(*campaign.Campaign)
+		want   []string
+	}{
+		{"quick", func(c *campaign.Campaign) {}, []string{
+			"bridge pod-to-pod inter-host, unshaped, default_settings, MTU 1500, tcp_rr 64 B",
+			"host host-to-host inter-host, unshaped, default_settings, MTU 1500, tcp_rr 64 B",
+			"bridge pod-to-pod inter-host, unshaped, default_settings, MTU 1500, tcp_stream 1472 B",
+			"host host-to-host inter-host, unshaped, default_settings, MTU 1500, tcp_stream 1472 B",
+			"bridge pod-to-pod inter-host, unshaped, default_settings, MTU 1500, tcp_stream 9000 B",
+			"host host-to-host inter-host, unshaped, default_settings, MTU 1500, tcp_stream 9000 B",
+		}},
+		{"paths of one placement coincide on host", func(c *campaign.Campaign) {
+			c.Workloads = c.Workloads[1:]
+			c.Paths = []campaign.Path{pods(result.InterHost), pods(result.IntraHost), {From: "host", To: "pod", Placement: result.InterHost}, {From: "host", To: "host", Placement: result.InterHost}}
+		}, []string{
+			"bridge host-to-pod inter-host, unshaped, default_settings, MTU 1500, tcp_rr 64 B",
+			"bridge pod-to-pod inter-host, unshaped, default_settings, MTU 1500, tcp_rr 64 B",
+			"host host-to-host inter-host, unshaped, default_settings, MTU 1500, tcp_rr 64 B",
+			"bridge pod-to-pod intra-host, unshaped, default_settings, MTU 1500, tcp_rr 64 B",
+			"host host-to-host intra-host, unshaped, default_settings, MTU 1500, tcp_rr 64 B",
+		}},
+		{"what a record takes for granted is no cell of its own", func(c *campaign.Campaign) {
+			c.Networks = c.Networks[:1]
+			c.Workloads = []campaign.Workload{
+				{Name: "udp_rr", MessageBytes: []int{64}, ResponseBytes: []int{64, 128}, Burst: []int{1, 8}, Direction: []string{campaign.Forward}},
+				{Name: "udp_rr", MessageBytes: []int{64}},
+			}
+		}, []string{
+			"host host-to-host inter-host, unshaped, default_settings, MTU 1500, udp_rr 64 B",
+			"host host-to-host inter-host, unshaped, default_settings, MTU 1500, udp_rr 64 B burst 8",
+			"host host-to-host inter-host, unshaped, default_settings, MTU 1500, udp_rr 64/128 B",
+			"host host-to-host inter-host, unshaped, default_settings, MTU 1500, udp_rr 64/128 B burst 8",
+		}},
+		{"families, links and tests", func(c *campaign.Campaign) {
+			c.Networks = c.Networks[:1]
+			c.Families, c.Links = []string{"ipv4", "ipv6"}, []string{"1-gigabit", "unshaped"}
+			c.Workloads = []campaign.Workload{{Name: "iperf3", Protocol: []string{"tcp", "udp"}, Test: []string{"x"}}}
+		}, []string{
+			"host host-to-host inter-host, 1-gigabit, default_settings, MTU 1500, iperf3 x tcp",
+			"host host-to-host inter-host, 1-gigabit, default_settings, MTU 1500, iperf3 x tcp ipv6",
+			"host host-to-host inter-host, 1-gigabit, default_settings, MTU 1500, iperf3 x udp",
+			"host host-to-host inter-host, 1-gigabit, default_settings, MTU 1500, iperf3 x udp ipv6",
+			"host host-to-host inter-host, unshaped, default_settings, MTU 1500, iperf3 x tcp",
+			"host host-to-host inter-host, unshaped, default_settings, MTU 1500, iperf3 x tcp ipv6",
+			"host host-to-host inter-host, unshaped, default_settings, MTU 1500, iperf3 x udp",
+			"host host-to-host inter-host, unshaped, default_settings, MTU 1500, iperf3 x udp ipv6",
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := matrix("host", "bridge")
+			tt.change(&c)
+			var got []string
+			for _, cell := range Cells(c) {
+				got = append(got, describe(cell))
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Every cell that has a baseline in the campaign finds it in the plan.
+func TestEveryCellHasItsBaseline(t *testing.T) {
+	c := matrix("host", "bridge", "flannel/vxlan")
+	c.Paths = []campaign.Path{{From: "pod", To: "host", Placement: result.IntraHost}, {From: "pod", To: "pod", Placement: result.InterHost}}
+	cells := cellSet(Cells(c))
+	for cell := range cells {
+		if !cells[cell.Baseline()] {
+			t.Errorf("%s has no baseline", describe(cell))
+		}
+	}
+}
+
+// The order of a campaign file's lists does not matter, so a plan can be
+// resumed after they were sorted.
+func TestCellsDoNotDependOnTheOrderOfTheFile(t *testing.T) {
+	c, d := matrix("host", "bridge", "macvlan"), matrix("macvlan", "host", "bridge")
+	slices.Reverse(d.Workloads)
+	slices.Reverse(d.Workloads[1].MessageBytes)
+	if diff := cmp.Diff(Cells(c), Cells(d)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The order of the samples is part of a record: it must be the same in every
+// version of Go and of this program.
+func TestBlockGolden(t *testing.T) {
+	var b strings.Builder
+	p := New(matrix("host", "bridge", "macvlan"), 7)
+	for block := 1; block <= 3; block++ {
+		for _, s := range p.Block(block, nil) {
+			fmt.Fprintf(&b, "%s %s\n", s.ID, describe(s.Cell))
+		}
+	}
+	path := filepath.Join("testdata", "blocks.golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), b.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDroppingACellDoesNotMoveTheOthers(t *testing.T) {
+	p := New(matrix("host", "bridge", "macvlan"), 7)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for block := 1; block <= p.MaxBlocks; block++ {
+		active := func(i int) bool { return rng.IntN(2) == 0 }
+		var kept []string
+		some := p.Block(block, active)
+		in := make(map[string]bool)
+		for _, s := range some {
+			in[s.ID] = true
+		}
+		for _, s := range p.Block(block, nil) {
+			if in[s.ID] {
+				kept = append(kept, s.ID)
+			}
+		}
+		for i, s := range some {
+			if s.ID != kept[i] {
+				t.Fatalf("block %d: %s stands where %s was", block, s.ID, kept[i])
+			}
+		}
+	}
+}
+
+func TestBaselineStaysAsLongAsAnyOfItsCells(t *testing.T) {
+	p := New(matrix("host", "bridge", "macvlan"), 7)
+	only := func(network, workload string) func(int) bool {
+		return func(i int) bool { return p.Cells[i].Network == network && p.Cells[i].Workload == workload }
+	}
+	var got []string
+	for _, s := range p.Block(2, only("bridge", "tcp_rr")) {
+		got = append(got, s.Cell.Network+" "+s.Cell.Workload)
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"bridge tcp_rr", "host tcp_rr"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if left := p.Block(2, func(int) bool { return false }); len(left) != 0 {
+		t.Errorf("nothing is active, and %d samples are planned", len(left))
+	}
+}
+
+func TestIDsSortAsBlocksAndCellsDo(t *testing.T) {
+	c := matrix("host", "bridge")
+	c.Sampling.MaxBlocks = 120
+	c.Workloads[0].MessageBytes = nil
+	for i := range 600 {
+		c.Workloads[0].MessageBytes = append(c.Workloads[0].MessageBytes, i+1)
+	}
+	p := New(c, 1)
+	var inOrder []string
+	for _, block := range []int{1, 9, 10, 99, 100, 120} {
+		for cell := range p.Cells {
+			inOrder = append(inOrder, p.id(block, cell))
+		}
+	}
+	if !slices.IsSorted(inOrder) {
+		t.Error("ids are not sorted as text")
+	}
+	if got := New(matrix("host"), 1).id(3, 2); got != "b03-c002" {
+		t.Errorf("id = %s", got)
+	}
+}
+
+// Balance: over many seeds and blocks each cell stands equally often in each
+// place. Pearson's chi-square over the k × k table has (k-1)² degrees of freedom
+// (rows and columns are both fixed); its normal limit puts 5 standard deviations
+// far outside chance.
+func TestOrderIsBalanced(t *testing.T) {
+	p := New(matrix("host", "bridge", "macvlan"), 0)
+	k := len(p.Cells)
+	counts := make([][]int, k)
+	for i := range counts {
+		counts[i] = make([]int, k)
+	}
+	const seeds, blocks = 500, 20
+	for seed := range uint64(seeds) {
+		p.Seed = seed
+		for block := 1; block <= blocks; block++ {
+			for position, s := range p.Block(block, nil) {
+				counts[position][s.Index]++
+			}
+		}
+	}
+	expected, chi := float64(seeds*blocks)/float64(k), 0.0
+	for _, row := range counts {
+		for _, n := range row {
+			chi += (float64(n) - expected) * (float64(n) - expected) / expected
+		}
+	}
+	// For a uniform permutation the entries' covariance makes the statistic
+	// k/(k-1) times a chi-square of (k-1)² degrees.
+	chi *= float64(k-1) / float64(k)
+	degrees := float64((k - 1) * (k - 1))
+	if z := (chi - degrees) / math.Sqrt(2*degrees); z > 5 || z < -5 {
+		t.Errorf("chi-square %.1f with %.0f degrees of freedom, z = %.1f", chi, degrees, z)
+	}
+}
+
+func TestEstimate(t *testing.T) {
+	c := matrix("host", "bridge") // 6 cells
+	tests := []struct {
+		budget      float64
+		least, most time.Duration
+	}{
+		{0, 39 * time.Second, 156 * time.Second},
+		{100, 39 * time.Second, 100 * time.Second},
+		{10, 39 * time.Second, 39 * time.Second}, // the least number of blocks is always run
+		{1000, 39 * time.Second, 156 * time.Second},
+	}
+	for _, tt := range tests {
+		c.Sampling.MaxSeconds = tt.budget
+		least, most := New(c, 1).Estimate(c.Sampling, 100*time.Millisecond)
+		if least != tt.least || most != tt.most {
+			t.Errorf("budget %g s: %v to %v, want %v to %v", tt.budget, least, most, tt.least, tt.most)
+		}
+	}
+}
+
+func BenchmarkNew5000Cells(b *testing.B) {
+	c := matrix("host", "bridge")
+	c.Workloads = c.Workloads[:1]
+	c.Workloads[0].MessageBytes = nil
+	for i := range 2500 {
+		c.Workloads[0].MessageBytes = append(c.Workloads[0].MessageBytes, i+1)
+	}
+	for b.Loop() {
+		if p := New(c, 1); len(p.Cells) != 5000 {
+			b.Fatal(len(p.Cells))
+		}
+	}
+}
+
+func BenchmarkBlock5000Cells(b *testing.B) {
+	p := Plan{MaxBlocks: 20}
+	for i := range 5000 {
+		p.Cells = append(p.Cells, result.Cell{Network: "bridge", MessageBytes: i + 1})
+	}
+	for b.Loop() {
+		if len(p.Block(3, nil)) != 5000 {
+			b.Fatal("short block")
+		}
+	}
+}
+
+func TestPlanRoundTrip(t *testing.T) {
+	c := matrix("host", "bridge", "mine")
+	c.Networks[2].Conflist, c.Networks[2].Contents = "mine.conflist", [][]byte{[]byte("{}")}
+	p := New(c, 1<<63+5)
+	data, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Parse(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(p, got); diff != "" {
+		t.Error(diff)
+	}
+}
