@@ -1,0 +1,152 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// absolute is, for each traffic of each group, the metric that it is judged by
+// with its interval, and a table of what else was measured.
+func absolute(d *document) []block {
+	var out []block
+	for _, g := range d.groups {
+		for _, t := range g.traffics {
+			m, ok := g.primary(t)
+			if !ok {
+				continue
+			}
+			caption := t.Traffic() + ": " + m.Label + "; " + g.title()
+			out = append(out, block{Table: d.intervals(g, t, m, caption, absoluteOf)})
+			if rest := d.others(g, t, m); rest != nil {
+				out = append(out, block{Table: rest})
+			}
+		}
+	}
+	return out
+}
+
+// estimateOf finds a metric's estimate in a summary.
+type estimateOf func(stat.CellSummary, string) (stat.Estimate, bool)
+
+func absoluteOf(s stat.CellSummary, metric string) (stat.Estimate, bool) {
+	e, ok := s.Absolute[metric]
+	return e, ok
+}
+
+// entry is a row: a network, or the baseline.
+type entry struct {
+	name    string
+	summary stat.CellSummary
+}
+
+// entries are the networks of a traffic that have a value, the baseline first.
+func (d *document) entries(g *group, t result.Cell) []entry {
+	var out []entry
+	if b, ok := g.baselines[t]; ok && b.OK > 0 {
+		out = append(out, entry{result.HostNetwork + " (baseline)", b})
+	}
+	for _, n := range g.networks {
+		if s, ok := g.cell(n, t); ok && s.OK > 0 {
+			out = append(out, entry{d.name(n), s})
+		}
+	}
+	return out
+}
+
+// intervals is a table of one metric: value, interval, the interval drawn, and
+// the number of blocks.
+func (d *document) intervals(g *group, t result.Cell, m unit.Metric, caption string, find estimateOf) *table {
+	tab := &table{Caption: caption, Columns: []column{{Head: "network"}, {Head: m.Label, Number: true}, {Head: "interval", Number: true}, {Head: "drawn from 0"}, {Head: "blocks", Number: true}}}
+	most := 0.0
+	rows := d.entries(g, t)
+	for _, r := range rows {
+		if e, ok := find(r.summary, m.Name); ok {
+			most = max(most, e.Value)
+			if _, high, ok := e.Interval(); ok {
+				most = max(most, high)
+			}
+		}
+	}
+	methods := map[string]bool{}
+	for _, r := range rows {
+		e, ok := find(r.summary, m.Name)
+		if !ok {
+			tab.Rows = append(tab.Rows, []cell{text(r.name), text("not measured"), text(""), text(""), text("")})
+			continue
+		}
+		methods[string(e.Method)] = true
+		tab.Rows = append(tab.Rows, []cell{
+			text(r.name), {Text: m.Format(e.Value, halfwidth(e)), Value: &e.Value}, intervalCell(m, e), barCell(m, e, most),
+			text(fmt.Sprint(e.N)),
+		})
+	}
+	if len(methods) > 0 {
+		tab.Notes = []string{"Each is the " + strings.Join(sortedKeys(methods), "; ") + ". The figure after ± is half the interval's width."}
+	}
+	return tab
+}
+
+func intervalCell(m unit.Metric, e stat.Estimate) cell {
+	if low, high, ok := e.Interval(); ok {
+		return text(m.FormatInterval(low, high))
+	}
+	if e.Needed > 0 {
+		return text(fmt.Sprintf("takes %d blocks", e.Needed))
+	}
+	return text("none")
+}
+
+func barCell(m unit.Metric, e stat.Estimate, most float64) cell {
+	if most <= 0 {
+		return text("")
+	}
+	b := &bar{Low: e.Value / most, Mid: e.Value / most, High: e.Value / most, Label: m.Format(e.Value, halfwidth(e))}
+	if low, high, ok := e.Interval(); ok {
+		b.Low, b.High = low/most, high/most
+	}
+	return cell{Bar: b}
+}
+
+// others is a table of the remaining metrics of a traffic, without latency
+// percentiles and CPU costs, which have sections of their own.
+func (d *document) others(g *group, t result.Cell, primary unit.Metric) *table {
+	rows := d.entries(g, t)
+	var shown []unit.Metric
+	for _, m := range unit.Metrics() {
+		if m.Name == primary.Name || strings.HasPrefix(m.Name, "latency_") {
+			continue
+		}
+		if slices.ContainsFunc(rows, func(r entry) bool { _, ok := r.summary.Absolute[m.Name]; return ok }) {
+			shown = append(shown, m)
+		}
+	}
+	if len(shown) == 0 {
+		return nil
+	}
+	return d.metricTable(rows, shown, t.Traffic()+": what else was measured; "+g.title(), absoluteOf)
+}
+
+// metricTable is networks × metrics.
+func (d *document) metricTable(rows []entry, shown []unit.Metric, caption string, find estimateOf) *table {
+	tab := &table{Caption: caption, Columns: []column{{Head: "network"}}}
+	for _, m := range shown {
+		tab.Columns = append(tab.Columns, column{Head: m.Label, Number: true})
+	}
+	for _, r := range rows {
+		row := []cell{text(r.name)}
+		for _, m := range shown {
+			if e, ok := find(r.summary, m.Name); ok {
+				row = append(row, cell{Text: m.Format(e.Value, halfwidth(e)), Value: &e.Value})
+			} else {
+				row = append(row, text("not measured"))
+			}
+		}
+		tab.Rows = append(tab.Rows, row)
+	}
+	return tab
+}

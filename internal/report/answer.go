@@ -1,0 +1,234 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// answer says in a sentence or two per traffic which network leads, and which
+// cannot be told apart.
+func answer(d *document) []block {
+	var out []block
+	if m := d.missing(); len(m) > 0 {
+		out = append(out, list(m))
+	}
+	for _, g := range d.groups {
+		var items []string
+		for _, t := range g.traffics {
+			if s := d.sentence(g, t); s != "" {
+				items = append(items, g.label(t)+": "+s)
+			}
+		}
+		if len(items) > 0 {
+			out = append(out, para(g.title()+":"), list(items))
+		}
+	}
+	return append(out, list(d.progress()))
+}
+
+// missing says what this campaign does not have to give a full answer.
+func (d *document) missing() []string {
+	var out []string
+	if len(d.Analysis.Cells) == 0 {
+		return []string{"There are no records: nothing was measured. Start or go on with cnibench run."}
+	}
+	ok, baselines, networks := 0, 0, map[string]bool{}
+	for _, s := range d.Analysis.Cells {
+		if s.OK > 0 {
+			ok++
+			if s.Cell.IsBaseline() {
+				baselines++
+			} else {
+				networks[s.Cell.Network] = true
+			}
+		}
+	}
+	switch {
+	case ok == 0:
+		out = append(out, "No cell could be measured: every sample failed or is unsupported; the reasons are below.")
+	case baselines == 0 && d.planned(result.HostNetwork) > 0:
+		out = append(out, "No sample of the baseline (host) was measured, so there are absolute values only and no efficiency yet.")
+	case baselines == 0:
+		out = append(out, "There is no baseline: the network host was not measured, so there are absolute values only and no efficiency. Add host to the campaign's networks.")
+	case len(networks) == 0:
+		out = append(out, "Only the baseline (host) was measured: there is no network to hold against it. Add one to the campaign's networks.")
+	case len(networks) == 1:
+		out = append(out, "Only one network was measured beside the baseline: there is nothing to rank.")
+	}
+	if d.Environment == nil {
+		out = append(out, "There is no environment.json: the run ended before its testbed stood, or was not begun.")
+	} else if d.Environment.Finished.IsZero() {
+		out = append(out, "The run did not come to its end. Go on with it by cnibench run --resume.")
+	}
+	return out
+}
+
+// sentence is the answer for one traffic.
+func (d *document) sentence(g *group, t result.Cell) string {
+	rankings := g.rankings[t]
+	if len(rankings) == 0 || len(rankings[0].Ranked) < 2 {
+		return d.lone(g, t)
+	}
+	s := ""
+	for _, r := range rankings {
+		switch {
+		case r.LinkBound:
+			s += "Link-bound, cannot rank: all of them fill the link" + d.linkLimit(g, t) + ". "
+		case len(rankings) > 1:
+			m, _ := findMetric(r.Metric)
+			s += "By " + m.Label + ": " + d.order(g, t, r)
+		default:
+			s += d.order(g, t, r)
+		}
+	}
+	return s
+}
+
+// lone is the answer where there is nothing to rank.
+func (d *document) lone(g *group, t result.Cell) string {
+	s := ""
+	for _, n := range g.networks {
+		c, ok := g.cell(n, t)
+		if !ok || c.OK == 0 {
+			continue
+		}
+		s += d.name(n) + " " + d.figure(c) + ". "
+		if c.LinkBound {
+			s += "It fills the link" + d.linkLimit(g, t) + ". "
+		}
+	}
+	return s
+}
+
+// figure is the value that a network is judged by, in words.
+func (d *document) figure(c stat.CellSummary) string {
+	if c.Efficiency != nil {
+		s := "gives " + ratio(*c.Efficiency) + " of the bare network"
+		if c.Efficiency.Value > 1 && c.Loss != nil && c.Loss.Value > 0 {
+			s += ", with " + unit.Percent(c.Loss.Value, halfwidth(*c.Loss)) + " of the packets lost"
+		}
+		return s
+	}
+	e, ok := c.Absolute[c.Primary]
+	if !ok {
+		return "has no value for " + c.Primary
+	}
+	m, _ := findMetric(c.Primary)
+	return "gives " + m.Format(e.Value, halfwidth(e))
+}
+
+// order says who leads, who is last, and who cannot be told apart.
+func (d *document) order(g *group, t result.Cell, r stat.Ranking) string {
+	var first, last []stat.Ranked
+	for _, n := range r.Ranked {
+		if n.Rank == 1 {
+			first = append(first, n)
+		}
+		if n.RankTo == len(r.Ranked) {
+			last = append(last, n)
+		}
+	}
+	tied := d.tieWords(r)
+	if len(first) == len(r.Ranked) {
+		return "Cannot tell apart: " + and(tied) + ". "
+	}
+	s := ""
+	if len(first) == 1 {
+		s = d.name(first[0].Network) + " is first" + d.rankedFigure(g, t, r, first[0]) + ". "
+	}
+	if len(last) == 1 {
+		s += d.name(last[0].Network) + " is last" + d.rankedFigure(g, t, r, last[0]) + ". "
+	}
+	for i, set := range tied {
+		if i == 0 {
+			s += "Cannot tell apart: "
+		} else {
+			s += "; "
+		}
+		s += set
+	}
+	if len(tied) > 0 {
+		s += ". "
+	}
+	var busy []string
+	for _, n := range r.Ranked {
+		if n.CPUBound {
+			busy = append(busy, d.name(n.Network))
+		}
+	}
+	if len(busy) > 0 {
+		s += "A core was at least 95 % busy with " + and(busy) + ": the processor is the limit there. "
+	}
+	return s
+}
+
+func (d *document) tieWords(r stat.Ranking) []string {
+	var out []string
+	for _, set := range ties(r) {
+		out = append(out, and(d.names(set)))
+	}
+	return out
+}
+
+// rankedFigure is the figure of a ranked network: efficiency, where the
+// ranking is by the metric that it is of.
+func (d *document) rankedFigure(g *group, t result.Cell, r stat.Ranking, n stat.Ranked) string {
+	c, ok := g.cell(n.Network, t)
+	if ok && r.Metric == c.Primary {
+		return ": it " + d.figure(c)
+	}
+	m, _ := findMetric(r.Metric)
+	return ": " + m.Format(n.Value.Value, halfwidth(n.Value))
+}
+
+func (d *document) linkLimit(g *group, t result.Cell) string {
+	for _, n := range g.networks {
+		if c, ok := g.cell(n, t); ok && c.LinkLimit != nil {
+			return " (limit " + unit.Value(*c.LinkLimit, "bit/s") + ")"
+		}
+	}
+	return ""
+}
+
+// progress says which cells did not get to the target half-width, and how many
+// more blocks that would take.
+func (d *document) progress() []string {
+	target := d.Campaign.Sampling.TargetRelativeHalfwidth
+	if target <= 0 {
+		return nil
+	}
+	var open, unknown, all int
+	var most stat.CellSummary
+	for _, s := range d.Analysis.Cells {
+		if s.Cell.IsBaseline() || s.OK == 0 {
+			continue
+		}
+		all++
+		if s.Progress.Done {
+			continue
+		}
+		open++
+		if s.Progress.BlocksNeeded <= s.Progress.Blocks {
+			unknown++
+		} else if more(s) > more(most) {
+			most = s
+		}
+	}
+	if open == 0 {
+		return nil
+	}
+	s := fmt.Sprintf("Not yet inside the target of ±%g %%: %d of %s.", 100*target, open, count(all, "cell", "cells"))
+	if more(most) > 0 {
+		s += fmt.Sprintf(" The most is needed by %s, %s: %s more (%d in all).", d.name(most.Cell.Network), most.Cell.Traffic(),
+			count(more(most), "block", "blocks"), most.Progress.BlocksNeeded)
+	}
+	if unknown > 0 {
+		s += fmt.Sprintf(" For %s it cannot be said yet how many.", count(unknown, "cell", "cells"))
+	}
+	return []string{s + " Raise sampling.max_blocks, or take a wider target."}
+}
+
+func more(s stat.CellSummary) int { return max(0, s.Progress.BlocksNeeded-s.Progress.Blocks) }

@@ -1,0 +1,97 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+)
+
+// failures is every cell of which something is missing, and why.
+func failures(d *document) []block {
+	tab := &table{Caption: "Cells of which something is missing", Columns: []column{
+		{Head: "network"}, {Head: "traffic"}, {Head: "path"}, {Head: "state"}, {Head: "failed", Number: true}, {Head: "made good", Number: true}, {Head: "measured", Number: true}, {Head: "reason", Wide: true}}}
+	add := func(s stat.CellSummary, reason string) {
+		tab.Rows = append(tab.Rows, []cell{text(d.name(s.Cell.Network)), text(s.Cell.Traffic()), text(placeOf(s.Cell).String()), text(state(s)),
+			text(fmt.Sprint(s.Failed)), text(fmt.Sprint(s.Recovered)), text(fmt.Sprint(s.OK)), text(reason)})
+	}
+	for _, s := range d.Analysis.Cells {
+		if reason := whyMissing(s); reason != "" {
+			add(s, reason)
+		}
+	}
+	for _, c := range d.unmeasured {
+		add(stat.CellSummary{Cell: c}, "planned, but there is no record of it: the run was stopped before")
+	}
+	if len(tab.Rows) == 0 {
+		return []block{para("Nothing is missing: every planned cell was measured, and no sample failed.")}
+	}
+	return []block{{Table: tab}}
+}
+
+// whyMissing says why a cell is failed, in part failed, or unsupported; "" for
+// one that is whole.
+func whyMissing(s stat.CellSummary) string {
+	var parts []string
+	if s.Unsupported != "" {
+		parts = append(parts, s.Unsupported)
+	}
+	for _, r := range s.Reasons {
+		reason := r.Reason
+		if r.Count > 1 {
+			reason += fmt.Sprintf(" (%d ×)", r.Count)
+		}
+		parts = append(parts, reason)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// lack is a state and a reason that several cells have in common.
+type lack struct {
+	state, reason string
+	cells         []result.Cell
+	failed        int // records
+}
+
+// records says how many samples failed for the reason.
+func (l lack) records() string {
+	if l.failed == 0 {
+		return ""
+	}
+	return " (" + count(l.failed, "sample", "samples") + ")"
+}
+
+// lacks gathers the cells of which something is missing by state and reason,
+// in the order of the cells.
+func (d *document) lacks() []lack {
+	var out []lack
+	index := map[[2]string]int{}
+	add := func(c result.Cell, state, reason string, records int) {
+		key := [2]string{state, reason}
+		i, ok := index[key]
+		if !ok {
+			i = len(out)
+			index[key] = i
+			out = append(out, lack{state: state, reason: reason})
+		}
+		out[i].cells = append(out[i].cells, c)
+		out[i].failed += records
+	}
+	for _, s := range d.Analysis.Cells {
+		if s.Unsupported != "" {
+			add(s.Cell, unsupported, s.Unsupported, 0)
+		}
+		for _, r := range s.Reasons {
+			what := failed
+			if s.OK > 0 {
+				what = "in part failed"
+			}
+			add(s.Cell, what, r.Reason, r.Count)
+		}
+	}
+	for _, c := range d.unmeasured {
+		add(c, unmeasured, "there is no record of it: the run was stopped before", 0)
+	}
+	return out
+}

@@ -1,0 +1,107 @@
+// Package report renders what a campaign found, for people and for programs.
+// It computes no statistic and reads no file: every figure comes from stat.
+//
+// A report is sections made of blocks that know no format; each format writes
+// the blocks in its own way, so that all say the same. One section is one file
+// and one line of sections.
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+)
+
+// Input is what a report is made from. Only Analysis is needed; what else is
+// absent is said to be.
+type Input struct {
+	Campaign campaign.Campaign
+	Plan     plan.Plan
+	// Environment is nil where the run ended before its testbed stood.
+	Environment *result.Environment
+	Samples     []result.Sample
+	Analysis    stat.Analysis
+	// Dir is the result directory, for the places and commands that the report
+	// names; "" leaves them out.
+	Dir string
+	// Version is that of this program.
+	Version string
+}
+
+// Options are what the terminal format may use. The zero value is 80 columns
+// of plain ASCII.
+type Options struct {
+	Width   int // in columns; 0 means 80, and less than 40 is laid out as 40
+	Color   bool
+	Unicode bool
+}
+
+// format is one way to write a report.
+type format struct {
+	name  string
+	write func(io.Writer, *document, Options) error
+}
+
+func formats() []format {
+	return []format{
+		{"terminal", writeTerminal},
+		{"html", writeHTML},
+		{"markdown", writeMarkdown},
+		{"csv", writeCSV},
+		{"json", writeJSON},
+	}
+}
+
+// Formats lists the formats that Write knows.
+func Formats() []string {
+	var names []string
+	for _, f := range formats() {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// Write renders in in a format of Formats.
+func Write(w io.Writer, format string, in Input, opt Options) error {
+	for _, f := range formats() {
+		if f.name != format {
+			continue
+		}
+		if err := f.write(w, newDocument(in), opt); err != nil {
+			return fmt.Errorf("%s report: %w", format, err)
+		}
+		return nil
+	}
+	return fmt.Errorf("unknown report format %q (known: %s)", format, strings.Join(Formats(), ", "))
+}
+
+// section is one part of a report.
+type section struct {
+	// ID names the section in links.
+	ID, Title string
+	// Build gives its blocks; none leave the section out.
+	Build func(*document) []block
+	// Folded sections are shown in Markdown only when opened.
+	Folded bool
+}
+
+// sections is every section, in the order of the report.
+func sections() []section {
+	return []section{
+		{"answer", "The answer", answer, false},
+		{"efficiency", "Efficiency against the bare network", efficiency, false},
+		{"absolute", "Absolute values", absolute, true},
+		{"latency", "Latency percentiles", latency, true},
+		{"cpu", "CPU cost", cpu, true},
+		{"warnings", "Warnings", warnings, false},
+		{"failures", "Failed, unsupported and not measured", failures, false},
+		{"environment", "Environment", environment, true},
+		{"method", "Method", method, true},
+		{"repeat", "How to repeat this", repeat, true},
+	}
+}

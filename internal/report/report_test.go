@@ -1,0 +1,81 @@
+package report
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func render(t *testing.T, format string, in Input, opt Options) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Write(&b, format, in, opt); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v: run go test -update", err)
+	}
+	if string(want) != got {
+		if err := os.WriteFile(path+".got", []byte(got), 0o644); err != nil {
+			t.Error(err)
+		}
+		t.Errorf("%s is not what was rendered; see %s.got, or run go test -update", path, path)
+	}
+}
+
+func TestGolden(t *testing.T) {
+	endings := map[string]string{"terminal": "txt", "html": "html", "markdown": "md", "csv": "csv", "json": "json"}
+	for name, in := range inputs() {
+		for _, format := range Formats() {
+			golden(t, name+"."+endings[format], render(t, format, in, Options{Width: 80, Unicode: true}))
+		}
+	}
+	golden(t, "normal.ascii.txt", render(t, "terminal", normal(), Options{}))
+	golden(t, "normal.color.txt", render(t, "terminal", normal(), Options{Width: 120, Unicode: true, Color: true}))
+}
+
+func TestUnknownFormat(t *testing.T) {
+	err := Write(&bytes.Buffer{}, "pdf", Input{}, Options{})
+	if err == nil || !strings.Contains(err.Error(), "known: terminal, html, markdown, csv, json") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTerminalWidth(t *testing.T) {
+	for name, in := range inputs() {
+		for _, columns := range []int{40, 60, 80, 100, 132, 200} {
+			for _, uni := range []bool{true, false} {
+				out := render(t, "terminal", in, Options{Width: columns, Unicode: uni})
+				for i, line := range strings.Split(out, "\n") {
+					if w := width(line); w > columns {
+						t.Errorf("%s, %d columns: line %d is %d wide: %s", name, columns, i+1, w, line)
+					}
+					if !uni && strings.IndexFunc(line, func(r rune) bool { return r > 126 }) >= 0 {
+						t.Errorf("%s: line %d is not ASCII: %s", name, i+1, line)
+					}
+					if strings.Contains(line, "\x1b") {
+						t.Errorf("%s: line %d has an escape sequence: %q", name, i+1, line)
+					}
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+)
+
+// writeTerminal writes the answer for a terminal: the tables of efficiency,
+// then in words what they cannot show.
+func writeTerminal(w io.Writer, d *document, opt Options) error {
+	if opt.Width == 0 {
+		opt.Width = 80
+	}
+	sc := screen{columns: max(opt.Width, leastColumns), color: opt.Color, unicode: opt.Unicode}
+	lines := sc.wrap(d.title(), "", "")
+	lines[0] = sc.bold(lines[0])
+	lines = append(lines, sc.wrap(d.summary(), "", "")...)
+	for _, m := range d.missing() {
+		lines = append(lines, sc.wrap(m, "", "")...)
+	}
+	for _, g := range d.groups {
+		t := d.efficiencyTable(g)
+		lines = append(lines, "")
+		lines = append(lines, sc.wrap(t.Caption, "", "")...)
+		lines = append(lines, sc.textTable(*t)...)
+		for _, n := range t.Notes {
+			lines = append(lines, sc.wrap(n, "", "")...)
+		}
+		for _, traffic := range g.traffics {
+			if v := d.verdict(g, traffic); v != "" {
+				lines = append(lines, sc.wrap(v, "", "")...)
+			}
+		}
+	}
+	lines = append(lines, sc.remarks(d)...)
+	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
+	return err
+}
+
+// remarks is what the tables cannot show.
+func (sc screen) remarks(d *document) []string {
+	lines := []string{""}
+	item := func(mark, s string) {
+		wrapped := sc.wrap(s, mark, strings.Repeat(" ", len(mark)))
+		if color := map[string]string{"! ": "33", "x ": "31"}[mark]; color != "" {
+			wrapped[0] = sc.sgr(color, mark) + wrapped[0][len(mark):]
+		}
+		lines = append(lines, wrapped...)
+	}
+	for _, p := range d.progress() {
+		item("", p)
+	}
+	for _, w := range d.Analysis.Warnings {
+		if w.Code == stat.TargetNotReached && len(d.progress()) > 0 {
+			continue // said above
+		}
+		item("! ", fmt.Sprintf("%s (%s): %s %s", w.Code, count(len(w.Cells), "cell", "cells"), sentenceEnd(w.Message), sentenceEnd(w.Cure)))
+	}
+	for _, c := range d.changed() {
+		item("! ", "changed during the campaign: "+c)
+	}
+	if s := d.sampleWarnings(); len(s) > 0 {
+		item("! ", fmt.Sprintf("%s (%s)", sentenceEnd(s[0].what), count(s[0].n, "sample", "samples"))+moreOf(len(s)-1))
+	}
+	for _, l := range d.lacks() {
+		item("x ", fmt.Sprintf("%s: %s: %s", l.state, d.where(l.cells), l.reason)+l.records())
+	}
+	if m := d.models(); len(m) > 0 {
+		item(modelMark+" ", "model, rebuilt from kernel parts: "+strings.Join(m, "; ")+".")
+	}
+	if d.Dir != "" {
+		item("", "Records: "+filepath.Join(d.Dir, result.SamplesFile))
+		item("", "Report: "+filepath.Join(d.Dir, result.ReportFile))
+	}
+	if len(lines) == 1 {
+		return nil
+	}
+	return lines
+}
+
+func moreOf(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d more such remarks are in the full report", n)
+}
+
+// verdict says in words what a traffic's column may leave unseen: ties, and that the link was measured.
+func (d *document) verdict(g *group, t result.Cell) string {
+	rankings := g.rankings[t]
+	if len(rankings) == 0 || len(rankings[0].Ranked) < 2 {
+		return ""
+	}
+	if rankings[0].LinkBound {
+		return t.Traffic() + ": " + strings.TrimSpace(d.sentence(g, t))
+	}
+	if tied := d.tieWords(rankings[0]); len(tied) > 0 {
+		return t.Traffic() + ": cannot tell apart " + strings.Join(tied, "; ") + "."
+	}
+	return ""
+}
+
+// sentenceEnd ends s with a full stop.
+func sentenceEnd(s string) string {
+	s = strings.TrimSpace(s)
+	if s == "" || strings.HasSuffix(s, ".") {
+		return s
+	}
+	return s + "."
+}
+
+// title is the campaign's name.
+func (d *document) title() string {
+	if d.Campaign.Name == "" {
+		return "unnamed campaign"
+	}
+	return d.Campaign.Name
+}
+
+// summary says how much was measured.
+func (d *document) summary() string {
+	networks, ok, broken := map[string]bool{}, 0, 0
+	blocks := map[int]bool{}
+	for _, s := range d.Analysis.Cells {
+		networks[s.Cell.Network] = true
+	}
+	for _, s := range d.Samples {
+		switch s.Status {
+		case result.StatusOK:
+			ok++
+			blocks[s.Block] = true
+		case result.StatusFailed:
+			broken++
+		}
+	}
+	s := fmt.Sprintf("%s, %s, %s, %s measured", count(len(networks), "network", "networks"), count(len(d.Analysis.Cells), "cell", "cells"),
+		count(len(blocks), "block", "blocks"), count(ok, "sample", "samples"))
+	if broken > 0 {
+		s += fmt.Sprintf(", %d failed", broken)
+	}
+	if d.Analysis.Confidence > 0 {
+		s += fmt.Sprintf("; %g %% intervals", 100*d.Analysis.Confidence)
+	}
+	if d.Environment != nil && d.Environment.Testbed != "" {
+		s += "; testbed " + d.Environment.Testbed
+	}
+	return s + "."
+}

@@ -1,0 +1,216 @@
+package report
+
+import (
+	"math"
+	"strings"
+)
+
+const (
+	columnGap    = "  "
+	widestHead   = 20 // longer headings are broken
+	leastBar     = 5
+	longestBar   = 12
+	widestName   = 28 // of the first column, at 80 columns
+	barBlocks    = " ▏▎▍▌▋▊▉█"
+	asciiBarChar = "#"
+)
+
+// textTable lays a table out for a terminal. One that is wider than the screen
+// is broken into several, each with the first column.
+func (sc screen) textTable(t table) []string {
+	if len(t.Columns) == 0 {
+		return nil
+	}
+	widths := sc.columnWidths(t)
+	room := sc.columns - widths[0]
+	var lines []string
+	for from := 1; from < len(t.Columns) || from == 1; {
+		to, used := from, 0
+		for to < len(widths) && (to == from || used+len(columnGap)+widths[to] <= room) {
+			used += len(columnGap) + widths[to]
+			to++
+		}
+		bars := 0
+		if to > from {
+			bars = min((room-used)/(to-from)-1, longestBar)
+		}
+		if bars < leastBar {
+			bars = 0
+		}
+		if from > 1 {
+			lines = append(lines, "")
+		}
+		lines = append(lines, sc.textColumns(t, widths, from, to, bars)...)
+		from = max(to, 2)
+	}
+	return lines
+}
+
+// columnWidths are the widths that the columns ask for, none more than can
+// ever be shown.
+func (sc screen) columnWidths(t table) []int {
+	widths, ranks := make([]int, len(t.Columns)), sc.rankWidth(t)
+	for i, c := range t.Columns {
+		for _, line := range sc.headLines(c) {
+			widths[i] = max(widths[i], width(line))
+		}
+		values := sc.valueWidth(t, i)
+		for _, r := range t.Rows {
+			widths[i] = max(widths[i], width(sc.cellText(r[i], values, ranks)))
+		}
+	}
+	widths[0] = min(widths[0], max(widestName, sc.columns*2/5))
+	for i := 1; i < len(widths); i++ {
+		widths[i] = min(widths[i], sc.columns-widths[0]-len(columnGap))
+	}
+	return widths
+}
+
+func (sc screen) headLines(c column) []string {
+	narrow := screen{columns: widestHead, unicode: sc.unicode}
+	lines := narrow.wrap(c.Head, "", "")
+	if c.Sub != "" {
+		lines = append(lines, narrow.wrap(c.Sub, "", "")...)
+	}
+	return lines
+}
+
+// cellText is a cell's text with the rank in a field of its own, ranks columns
+// wide. A text without a rank reaches into that field only where values, the
+// width of the ranked figures, are too few columns for it.
+func (sc screen) cellText(c cell, values, ranks int) string {
+	s := sc.say(c.Text)
+	if ranks == 0 || (c.Rank == "" && width(s) > values) {
+		return s
+	}
+	return s + "  " + pad(sc.say(c.Rank), ranks, true)
+}
+
+// valueWidth is the width of a column's ranked figures; the name has none.
+func (sc screen) valueWidth(t table, column int) int {
+	n := 0
+	for _, r := range t.Rows {
+		if r[column].Rank != "" {
+			n = max(n, width(sc.say(r[column].Text)))
+		}
+	}
+	return n
+}
+
+func (sc screen) rankWidth(t table) int {
+	n := 0
+	for _, r := range t.Rows {
+		for _, c := range r {
+			n = max(n, width(sc.say(c.Rank)))
+		}
+	}
+	return n
+}
+
+func (sc screen) textColumns(t table, widths []int, from, to, bars int) []string {
+	shown := append([]int{0}, ints(from, to)...)
+	heads, height := make([][]string, len(t.Columns)), 0
+	for _, i := range shown {
+		heads[i] = sc.headLines(t.Columns[i])
+		height = max(height, len(heads[i]))
+	}
+	extra := 0
+	if bars > 0 {
+		extra = bars + 1
+	}
+	var lines []string
+	for h := range height {
+		var b strings.Builder
+		for _, i := range shown {
+			head := ""
+			if k := h - (height - len(heads[i])); k >= 0 {
+				head = heads[i][k]
+			}
+			sc.put(&b, head, i, widths[i], extra, t.Columns[i].Number)
+		}
+		lines = append(lines, sc.bold(strings.TrimRight(b.String(), " ")))
+	}
+	most, ranks := mostValue(t, from, to), sc.rankWidth(t)
+	for _, r := range t.Rows {
+		var b strings.Builder
+		for _, i := range shown {
+			s, room := sc.clip(sc.cellText(r[i], sc.valueWidth(t, i), ranks), widths[i]), extra*min(i, 1)
+			if room > 0 && r[i].Value != nil && r[i].Shade > 0 {
+				s = sc.shade(sc.bar(*r[i].Value/most, bars), r[i].Shade) + " " + pad(s, widths[i], t.Columns[i].Number)
+				room = -1
+			}
+			if room < 0 { // the bar is there: all is padded
+				b.WriteString(columnGap + s)
+				continue
+			}
+			sc.put(&b, s, i, widths[i], room, t.Columns[i].Number)
+		}
+		lines = append(lines, strings.TrimRight(b.String(), " "))
+	}
+	return lines
+}
+
+// put appends one field of a line.
+func (sc screen) put(b *strings.Builder, s string, i, w, extra int, right bool) {
+	if i > 0 {
+		b.WriteString(columnGap)
+		w += extra
+	}
+	b.WriteString(pad(sc.clip(s, w), w, right))
+}
+
+func mostValue(t table, from, to int) float64 {
+	most := 1.0 // 100 %
+	for _, r := range t.Rows {
+		for _, c := range r[from:to] {
+			if c.Value != nil && c.Shade > 0 {
+				most = math.Max(most, *c.Value)
+			}
+		}
+	}
+	return most
+}
+
+func ints(from, to int) []int {
+	var out []int
+	for i := from; i < to; i++ {
+		out = append(out, i)
+	}
+	return out
+}
+
+// bar draws a share of n columns.
+func (sc screen) bar(share float64, n int) string {
+	share = math.Max(0, math.Min(share, 1))
+	if !sc.unicode {
+		return pad(strings.Repeat(asciiBarChar, int(math.Round(share*float64(n)))), n, false)
+	}
+	blocks := []rune(barBlocks)
+	eighths := int(math.Round(share * float64(n) * 8))
+	s := strings.Repeat(string(blocks[8]), eighths/8)
+	if rest := eighths % 8; rest > 0 {
+		s += string(blocks[rest])
+	}
+	return pad(s, n, false)
+}
+
+func (sc screen) bold(s string) string { return sc.sgr("1", s) }
+
+// shade colours a bar by the efficiency that it shows. The colours say no more
+// than the figures beside them.
+func (sc screen) shade(s string, step int) string {
+	switch {
+	case step >= 7:
+		return sc.sgr("36", s)
+	case step >= 5:
+		return sc.sgr("34", s)
+	}
+	return sc.sgr("33", s)
+}
+
+func (sc screen) sgr(code, s string) string {
+	if !sc.color || s == "" {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
