@@ -42,6 +42,11 @@ type Network struct {
 	HostNetwork bool
 	// Needs are the kernel features without which the network is unsupported.
 	Needs []netns.Feature
+	// Wants are features that nodes of this network have by its documents, and
+	// that it also runs without; what is missing is told in the environment.
+	Wants []netns.Feature
+	// NoHostPaths says why a node cannot reach its pods; "" where it can.
+	NoHostPaths string
 	// Plugins are the CNI plugin binaries that the conflist names. Those that
 	// this program provides itself are not listed.
 	Plugins []string
@@ -52,12 +57,15 @@ type Network struct {
 	Conflist func(self Node, nodes []Node) ([]byte, error)
 }
 
+// Pods is the network that all pods' addresses are of.
+func Pods() netip.Prefix { return netip.MustParsePrefix("10.244.0.0/16") }
+
 // PodMTU is the MTU of a pod's device on a link of the given MTU.
 func (n Network) PodMTU(link int) int { return link - n.Overhead }
 
 // List is every network, in the order in which help shows them.
 func List() []Network {
-	return []Network{}
+	return []Network{host(), bridge(), flannelVXLAN(), flannelHostGW(), calicoDirect(), macvlan()}
 }
 
 // Find looks a network up by name; the error lists the known names.

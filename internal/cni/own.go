@@ -1,0 +1,59 @@
+package cni
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/containernetworking/cni/pkg/skel"
+	"github.com/containernetworking/cni/pkg/version"
+
+	"github.com/cnibench/cnibench/internal/network"
+)
+
+// RunAsPlugin runs this program as one of the CNI plugins that it provides
+// itself, where argv0 names one and the environment holds a CNI_COMMAND. main
+// calls it before all else; handled tells that it is over, with exit as the
+// status.
+func RunAsPlugin(argv0 string, env []string) (handled bool, exit int) {
+	if lookup(env, "CNI_COMMAND") == "" {
+		return false, 0
+	}
+	name := filepath.Base(argv0)
+	for _, p := range network.OwnPlugins() {
+		if p.Name != name {
+			continue
+		}
+		err := skel.PluginMainFuncsWithError(p.Funcs, version.All, "CNI plugin "+name+" of cnibench")
+		if err == nil {
+			return true, 0
+		}
+		if printErr := err.Print(); printErr != nil {
+			fmt.Fprintln(os.Stderr, printErr)
+		}
+		return true, 1
+	}
+	return false, 0
+}
+
+// LinkOwn makes, in a folder of the plugin search path, links under which this
+// program runs as its own plugins.
+func LinkOwn(dir string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, p := range network.OwnPlugins() {
+		link := filepath.Join(dir, p.Name)
+		if err := os.Remove(link); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+		if err := os.Symlink(self, link); err != nil {
+			return err
+		}
+	}
+	return nil
+}

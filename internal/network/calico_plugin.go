@@ -1,0 +1,221 @@
+package network
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+
+	"github.com/containernetworking/cni/pkg/invoke"
+	"github.com/containernetworking/cni/pkg/skel"
+	"github.com/containernetworking/cni/pkg/types"
+	current "github.com/containernetworking/cni/pkg/types/100"
+	"github.com/vishvananda/netlink"
+
+	"github.com/cnibench/cnibench/internal/netns"
+)
+
+// OwnPlugin is a CNI plugin that this program provides itself.
+type OwnPlugin struct {
+	Name  string
+	Funcs skel.CNIFuncs
+}
+
+// OwnPlugins is all of them.
+func OwnPlugins() []OwnPlugin {
+	return []OwnPlugin{
+		{"cnibench-calico", skel.CNIFuncs{Add: calicoAdd, Del: calicoDel, Check: calicoCheck}},
+	}
+}
+
+// calicoConf is the configuration of cnibench-calico.
+type calicoConf struct {
+	types.NetConf
+	MTU int `json:"mtu"`
+}
+
+// calicoGateway is what every pod's default route points at; nobody has it,
+// the host's side answers for it by proxy ARP.
+func calicoGateway() net.IP { return net.IPv4(169, 254, 1, 1).To4() }
+
+// calicoHostDevice is the host's side of a pod's veth, named as Calico names
+// it: "cali" and the head of a hash.
+func calicoHostDevice(containerID string) string {
+	return fmt.Sprintf("cali%x", sha1.Sum([]byte(containerID)))[:15]
+}
+
+// calicoAdd does to a pod what DoNetworking of Calico v3's
+// cni-plugin/pkg/dataplane/linux/dataplane_linux.go does, for IPv4; addresses
+// come from the IPAM plugin of the configuration.
+func calicoAdd(args *skel.CmdArgs) (err error) {
+	conf, err := loadCalicoConf(args)
+	if err != nil {
+		return err
+	}
+	got, err := invoke.DelegateAdd(context.Background(), conf.IPAM.Type, args.StdinData, nil)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, invoke.DelegateDel(context.Background(), conf.IPAM.Type, args.StdinData, nil))
+		}
+	}()
+	result, err := current.NewResultFromResult(got)
+	if err != nil {
+		return err
+	}
+	if len(result.IPs) != 1 || result.IPs[0].Address.IP.To4() == nil {
+		return fmt.Errorf("IPAM plugin %s gave %d addresses: this plugin takes one IPv4 address", conf.IPAM.Type, len(result.IPs))
+	}
+	ip := result.IPs[0]
+	ip.Address.Mask, ip.Gateway, ip.Interface = net.CIDRMask(32, 32), nil, current.Int(1)
+
+	host := calicoHostDevice(args.ContainerID)
+	mac, err := calicoVeth(conf, args, host)
+	if err != nil {
+		return err
+	}
+	if err := calicoPodSide(args, &ip.Address); err != nil {
+		return err
+	}
+	if err := calicoHostSide(host, &ip.Address); err != nil {
+		return err
+	}
+	result.Interfaces = []*current.Interface{
+		{Name: host, Mac: mac.String()}, {Name: args.IfName, Sandbox: args.Netns},
+	}
+	result.Routes = nil
+	return types.PrintResult(result, conf.CNIVersion)
+}
+
+func loadCalicoConf(args *skel.CmdArgs) (calicoConf, error) {
+	var conf calicoConf
+	if err := json.Unmarshal(args.StdinData, &conf); err != nil {
+		return conf, fmt.Errorf("configuration: %w", err)
+	}
+	if conf.IPAM.Type == "" {
+		return conf, errors.New(`configuration: "ipam" is missing`)
+	}
+	return conf, nil
+}
+
+// calicoVeth makes the pair, the pod's end in the pod. The host's end has the
+// one hardware address that all of Calico's have.
+func calicoVeth(conf calicoConf, args *skel.CmdArgs, host string) (net.HardwareAddr, error) {
+	pod, err := os.Open(args.Netns)
+	if err != nil {
+		return nil, err
+	}
+	defer pod.Close()
+	if old, err := netlink.LinkByName(host); err == nil {
+		if err := netlink.LinkDel(old); err != nil {
+			return nil, fmt.Errorf("old device %s: %w", host, err)
+		}
+	}
+	la := netlink.NewLinkAttrs()
+	la.Name, la.MTU = host, conf.MTU
+	la.HardwareAddr = net.HardwareAddr{0xee, 0xee, 0xee, 0xee, 0xee, 0xee}
+	veth := &netlink.Veth{LinkAttrs: la, PeerName: args.IfName, PeerNamespace: netlink.NsFd(int(pod.Fd()))}
+	if err := netlink.LinkAdd(veth); err != nil {
+		return nil, fmt.Errorf("veth %s: %w", host, err)
+	}
+	return la.HardwareAddr, nil
+}
+
+func calicoPodSide(args *skel.CmdArgs, addr *net.IPNet) error {
+	return netns.Do(podNS(args), func() error {
+		dev, err := netlink.LinkByName(args.IfName)
+		if err != nil {
+			return fmt.Errorf("device %s: %w", args.IfName, err)
+		}
+		if err := netlink.LinkSetUp(dev); err != nil {
+			return fmt.Errorf("device %s: up: %w", args.IfName, err)
+		}
+		gateway := calicoGateway()
+		index := dev.Attrs().Index
+		toGateway := &net.IPNet{IP: gateway, Mask: net.CIDRMask(32, 32)}
+		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: index, Scope: netlink.SCOPE_LINK, Dst: toGateway}); err != nil {
+			return fmt.Errorf("route to the gateway: %w", err)
+		}
+		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: index, Gw: gateway}); err != nil {
+			return fmt.Errorf("default route: %w", err)
+		}
+		if err := netlink.AddrAdd(dev, &netlink.Addr{IPNet: addr}); err != nil {
+			return fmt.Errorf("address %s: %w", addr, err)
+		}
+		return nil
+	})
+}
+
+// calicoHostSide sets what configureSysctls and SetupRoutes set. The plugin
+// runs in the node's namespace, so /proc/sys/net is the node's.
+func calicoHostSide(host string, addr *net.IPNet) error {
+	for path, value := range map[string]string{
+		"conf/" + host + "/route_localnet": "1",
+		"neigh/" + host + "/proxy_delay":   "0",
+		"conf/" + host + "/proxy_arp":      "1",
+		"conf/" + host + "/forwarding":     "1",
+	} {
+		if err := os.WriteFile("/proc/sys/net/ipv4/"+path, []byte(value), 0o644); err != nil {
+			return err
+		}
+	}
+	dev, err := netlink.LinkByName(host)
+	if err != nil {
+		return fmt.Errorf("device %s: %w", host, err)
+	}
+	if err := netlink.LinkSetUp(dev); err != nil {
+		return fmt.Errorf("device %s: up: %w", host, err)
+	}
+	route := &netlink.Route{LinkIndex: dev.Attrs().Index, Scope: netlink.SCOPE_LINK, Dst: addr}
+	if err := netlink.RouteAdd(route); err != nil {
+		return fmt.Errorf("route to the pod: %w", err)
+	}
+	return nil
+}
+
+// calicoDel is no error for a pod that is not there, or was added in part.
+func calicoDel(args *skel.CmdArgs) error {
+	conf, err := loadCalicoConf(args)
+	if err != nil {
+		return err
+	}
+	if err := invoke.DelegateDel(context.Background(), conf.IPAM.Type, args.StdinData, nil); err != nil {
+		return err
+	}
+	if args.Netns == "" {
+		return nil
+	}
+	err = netns.Do(podNS(args), func() error {
+		dev, err := netlink.LinkByName(args.IfName)
+		var gone netlink.LinkNotFoundError
+		if errors.As(err, &gone) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return netlink.LinkDel(dev)
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// calicoCheck looks for the pod's device.
+func calicoCheck(args *skel.CmdArgs) error {
+	return netns.Do(podNS(args), func() error {
+		if _, err := netlink.LinkByName(args.IfName); err != nil {
+			return fmt.Errorf("device %s: %w", args.IfName, err)
+		}
+		return nil
+	})
+}
+
+func podNS(args *skel.CmdArgs) netns.NS { return netns.NS{Name: args.ContainerID, Path: args.Netns} }

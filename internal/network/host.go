@@ -1,0 +1,10 @@
+package network
+
+// host is the bare network: the baseline.
+func host() Network {
+	return Network{
+		Name:        "host",
+		Summary:     "no pod network: programs run on the nodes themselves; the baseline",
+		HostNetwork: true,
+	}
+}

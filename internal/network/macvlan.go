@@ -1,0 +1,26 @@
+package network
+
+import (
+	_ "embed"
+
+	"github.com/cnibench/cnibench/internal/netns"
+)
+
+//go:embed macvlan.conflist
+var macvlanConflist string
+
+// macvlan is the reference plugin macvlan in mode bridge: the pods of all nodes
+// are in one subnet on the wire itself, each node giving out addresses of its
+// own range.
+func macvlan() Network {
+	n := Network{
+		Name:    "macvlan",
+		Summary: "reference plugin macvlan: pods directly on the wire, one subnet for all nodes",
+		Needs:   []netns.Feature{netns.MACVLAN()},
+		Plugins: []string{"macvlan", "host-local"},
+		NoHostPaths: "a node cannot reach its macvlan pods: the kernel passes nothing between a device and the " +
+			"macvlan devices on it",
+	}
+	n.Conflist = template(macvlanConflist, n)
+	return n
+}

@@ -1,0 +1,94 @@
+package network
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	texttemplate "text/template"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/cnibench/cnibench/internal/netns"
+)
+
+// kubernetesNode sets what the documents of Kubernetes ask of a node whose pods
+// are on a bridge: forwarding, and bridged packets passing iptables (where the
+// kernel can: br_netfilter is wanted, not needed).
+func kubernetesNode(self Node) error {
+	settings := []netns.Setting{{Path: "net/ipv4/ip_forward", Value: "1"}}
+	const bridged = "net/bridge/bridge-nf-call-iptables"
+	if _, err := netns.Sysctl(self.NS, bridged); err == nil {
+		settings = append(settings, netns.Setting{Path: bridged, Value: "1"})
+	}
+	return netns.SetSysctls(self.NS, settings...)
+}
+
+// routeByNode sets on self a route to each other node's pods through that
+// node's address.
+func routeByNode(self Node, nodes []Node) error {
+	h, err := netns.Handle(self.NS)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	dev, err := netns.Link(h, self.Device)
+	if err != nil {
+		return fmt.Errorf("%s: %w", self.Name, err)
+	}
+	for _, peer := range nodes {
+		if peer.Index == self.Index {
+			continue
+		}
+		err := h.RouteReplace(&netlink.Route{
+			LinkIndex: dev.Attrs().Index, Dst: ipNet(peer.PodCIDR), Gw: peer.Address.Addr().AsSlice(),
+		})
+		if err != nil {
+			return fmt.Errorf("%s: route to the pods of %s: %w", self.Name, peer.Name, err)
+		}
+	}
+	return nil
+}
+
+// conflistData is what the templates beside the networks are filled from.
+type conflistData struct {
+	PodCIDR, Pods, First, Last, Device string
+	PodMTU                             int
+}
+
+// template makes a Network's Conflist of a text/template.
+func template(text string, n Network) func(Node, []Node) ([]byte, error) {
+	return func(self Node, _ []Node) ([]byte, error) {
+		t, err := texttemplate.New(n.Name).Option("missingkey=error").Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		var b bytes.Buffer
+		err = t.Execute(&b, conflistData{
+			PodCIDR: self.PodCIDR.String(), Pods: Pods().String(),
+			First: self.PodCIDR.Addr().Next().Next().String(), Last: lastAddress(self.PodCIDR).String(),
+			Device: self.Device, PodMTU: n.PodMTU(self.MTU),
+		})
+		if err != nil {
+			return nil, err
+		}
+		if !json.Valid(b.Bytes()) {
+			return nil, fmt.Errorf("conflist of %s: not valid JSON:\n%s", n.Name, b.Bytes())
+		}
+		return b.Bytes(), nil
+	}
+}
+
+// lastAddress is the last address of an IPv4 prefix that a device can have.
+func lastAddress(p netip.Prefix) netip.Addr {
+	a := p.Masked().Addr().As4()
+	for i := p.Bits(); i < 31; i++ {
+		a[i/8] |= 1 << (7 - i%8)
+	}
+	return netip.AddrFrom4(a)
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}

@@ -1,0 +1,221 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/cnibench/cnibench/internal/cni"
+	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/network"
+)
+
+// device is the name of the device of nodes on the link and of pods in their
+// network.
+const device = "eth0"
+
+// attachTimeout bounds one ADD or DEL.
+const attachTimeout = time.Minute
+
+// cluster is a fabric, its nodes and their pods.
+type cluster struct {
+	index     int // from 1, in the lab
+	spec      Spec
+	network   network.Network
+	link      Link
+	nodes     []network.Node
+	conflists []*cni.Conflist // of each node; none where pods share their node
+	pods      [][]pod         // of each node
+}
+
+type pod struct {
+	ns      netns.NS
+	address netip.Addr
+}
+
+// newCluster names everything of a cluster and makes nothing.
+func newCluster(st state, dir string, index int, spec Spec, n network.Network) (*cluster, error) {
+	if err := spec.checkSize(); err != nil {
+		return nil, err
+	}
+	link, err := findLink(spec.Link)
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{index: index, spec: spec, network: n, link: link, pods: make([][]pod, len(spec.Pods))}
+	for i := 1; i <= len(spec.Pods); i++ {
+		c.nodes = append(c.nodes, network.Node{
+			Name: "node" + strconv.Itoa(i), Index: i, NS: st.node(index, i), Device: device,
+			Address: nodeAddress(i), PodCIDR: podCIDR(i), MTU: spec.MTU,
+			DataDir: filepath.Join(dir, fmt.Sprintf("%d-node%d", index, i)),
+		})
+		for j := 1; j <= spec.Pods[i-1]; j++ {
+			c.pods[i-1] = append(c.pods[i-1], pod{ns: st.pod(index, i, j)})
+		}
+	}
+	if n.HostNetwork {
+		return c, nil
+	}
+	for _, node := range c.nodes {
+		data, err := n.Conflist(node, c.nodes)
+		if err != nil {
+			return nil, err
+		}
+		list, err := cni.ParseConflist(n.Name, data)
+		if err != nil {
+			return nil, err
+		}
+		if list, err = list.WithDataDir(node.DataDir); err != nil {
+			return nil, err
+		}
+		c.conflists = append(c.conflists, list)
+	}
+	return c, nil
+}
+
+// state is what is written down of the cluster before it is made.
+func (c *cluster) state() clusterState {
+	s := clusterState{Spec: c.spec}
+	for _, l := range c.conflists {
+		s.Conflists = append(s.Conflists, l.JSON())
+	}
+	return s
+}
+
+// build makes the cluster. What it made is left to the caller where it fails.
+func (c *cluster) build(ctx context.Context, st state, rt *cni.Runtime, parallel int) error {
+	if err := c.namespaces(ctx, st, parallel); err != nil {
+		return err
+	}
+	if err := c.wire(st.fabric(c.index)); err != nil {
+		return err
+	}
+	if c.network.SetUp != nil {
+		for _, n := range c.nodes {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := c.network.SetUp(ctx, n, c.nodes); err != nil {
+				return err
+			}
+		}
+	}
+	if err := c.attach(ctx, rt, parallel); err != nil {
+		return err
+	}
+	return c.checkAddresses()
+}
+
+// namespaces makes all of the cluster's namespaces. The settings that a new
+// namespace copies from the machine are set to the kernel's own defaults, so
+// that a lab is the same on every machine.
+func (c *cluster) namespaces(ctx context.Context, st state, parallel int) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	make := func(ns netns.NS, settings ...netns.Setting) {
+		g.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if _, err := netns.New(ns.Name); err != nil {
+				return err
+			}
+			return netns.SetSysctls(ns, settings...)
+		})
+	}
+	defaults := []netns.Setting{
+		{Path: "net/ipv4/ip_forward", Value: "0"},
+		{Path: "net/ipv4/conf/all/rp_filter", Value: "0"},
+		{Path: "net/ipv4/conf/default/rp_filter", Value: "0"},
+	}
+	make(st.fabric(c.index), fabricSettings()...)
+	for i, n := range c.nodes {
+		make(n.NS, defaults...)
+		for _, p := range c.pods[i] {
+			make(p.ns, defaults...)
+		}
+	}
+	return g.Wait()
+}
+
+// attach runs CNI ADD for every pod. The first one of a node is alone: it makes
+// what the node's pods share, and not every plugin expects company in that.
+func (c *cluster) attach(ctx context.Context, rt *cni.Runtime, parallel int) error {
+	if c.network.HostNetwork {
+		return nil
+	}
+	add := func(node, i int) func() error {
+		return func() error {
+			ctx, cancel := context.WithTimeout(ctx, attachTimeout)
+			defer cancel()
+			p := &c.pods[node][i]
+			got, err := rt.Add(ctx, attachment(c.conflists[node], p.ns, c.nodes[node].NS))
+			if err != nil {
+				return fmt.Errorf("network %s: %w", c.spec.Network, err)
+			}
+			p.address = got.Addresses[0]
+			return nil
+		}
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	outer := ctx
+	ctx = gctx
+	for node := range c.nodes {
+		if len(c.pods[node]) > 0 {
+			g.Go(add(node, 0))
+		}
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	g, ctx = errgroup.WithContext(outer)
+	g.SetLimit(parallel)
+	for node := range c.nodes {
+		for i := 1; i < len(c.pods[node]); i++ {
+			g.Go(add(node, i))
+		}
+	}
+	return g.Wait()
+}
+
+func attachment(list *cni.Conflist, pod, node netns.NS) cni.Attachment {
+	return cni.Attachment{Conflist: list, ContainerID: pod.Name, PodNS: pod.Path, NodeNS: node.Path, Device: device}
+}
+
+// checkAddresses finds pods of two nodes with one address, which is what one
+// conflist on two nodes gives.
+func (c *cluster) checkAddresses() error {
+	if c.network.HostNetwork {
+		return nil
+	}
+	who := map[netip.Addr]string{}
+	for i, pods := range c.pods {
+		for _, p := range pods {
+			name := fmt.Sprintf("%s's %s", c.nodes[i].Name, p.ns.Name)
+			if other, taken := who[p.address]; taken {
+				return fmt.Errorf("network %s: %s and %s both got the address %s: name one conflist per node "+
+					"(conflists: [node1.conflist, node2.conflist]) with subnets or ranges of their own",
+					c.spec.Network, other, name, p.address)
+			}
+			who[p.address] = name
+		}
+	}
+	return nil
+}
+
+// makeDirs makes the nodes' data folders.
+func (c *cluster) makeDirs() error {
+	for _, n := range c.nodes {
+		if err := os.MkdirAll(n.DataDir, 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}

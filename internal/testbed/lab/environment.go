@@ -1,0 +1,134 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/cni"
+	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Environment describes the machine, the networks and every place of the lab.
+// It starts agents where there are none yet.
+func (l *Lab) Environment(ctx context.Context) (result.Environment, error) {
+	env := result.Environment{
+		Schema: result.Schema, Testbed: "lab", Host: readHost("/proc", "/etc/os-release"),
+		Tools: map[string]string{}, Places: map[string]result.PlaceFacts{}, Networks: map[string]result.NetworkFacts{},
+	}
+	var errs []error
+	plugins := map[string]bool{}
+	for _, c := range l.ordered {
+		env.Networks[c.spec.Network] = l.facts(c.network)
+		for _, list := range c.conflists {
+			for _, p := range list.Plugins() {
+				plugins[p] = true
+			}
+		}
+		for n := range c.nodes {
+			for p := 0; p <= len(c.pods[n]); p++ {
+				errs = append(errs, l.placeFacts(ctx, c, site{n + 1, p}, env.Places))
+			}
+		}
+	}
+	for _, p := range slices.Sorted(maps.Keys(plugins)) {
+		if isOwnPlugin(p) {
+			continue // of this program's version
+		}
+		v, err := cni.Version(ctx, l.options.Runner, p, l.options.CNIPath)
+		errs = append(errs, err)
+		env.Tools["cni/"+p] = v
+	}
+	return env, errors.Join(errs...)
+}
+
+func (l *Lab) placeFacts(ctx context.Context, c *cluster, s site, into map[string]result.PlaceFacts) error {
+	name, node := l.names(c, s)
+	a, err := l.agent(ctx, c.ns(s), "client")
+	if err != nil {
+		return fmt.Errorf("%s: agent: %w", name, err)
+	}
+	var f agent.Facts
+	if err := a.Call(ctx, agent.MethodFacts, nil, &f); err != nil {
+		return fmt.Errorf("%s: facts: %w", name, err)
+	}
+	into[name] = result.PlaceFacts{Node: node, MTUs: f.MTUs, Sysctls: f.Sysctls, Offloads: f.Offloads}
+	return nil
+}
+
+// facts tells of a network, with what its nodes lack here.
+func (l *Lab) facts(n network.Network) result.NetworkFacts {
+	out := n.LeavesOut
+	for _, f := range n.Wants {
+		if err := l.planner.probe(f); err != nil {
+			out = strings.TrimPrefix(out+fmt.Sprintf("; %s (%v: %s)", f.Doc, err, f.Mend), "; ")
+		}
+	}
+	return result.NetworkFacts{Model: n.Model, LeavesOut: out, Encapsulation: n.Encapsulation}
+}
+
+// readHost reads what /proc tells of the machine. What is not told is absent.
+func readHost(proc, osRelease string) result.Host {
+	h := result.Host{CPUs: runtime.NumCPU(), Kernel: firstLine(filepath.Join(proc, "sys/kernel/osrelease"))}
+	h.OS = strings.Trim(field(osRelease, "PRETTY_NAME", "="), `"`)
+	h.CPUModel = field(filepath.Join(proc, "cpuinfo"), "model name", ":")
+	if kib, ok := strings.CutSuffix(field(filepath.Join(proc, "meminfo"), "MemTotal", ":"), " kB"); ok {
+		if n, err := strconv.ParseInt(strings.TrimSpace(kib), 10, 64); err == nil {
+			h.MemoryBytes = n * 1024
+		}
+	}
+	for _, name := range hostSysctls() {
+		if v := firstLine(filepath.Join(proc, "sys", strings.ReplaceAll(name, ".", "/"))); v != "" {
+			if h.Sysctls == nil {
+				h.Sysctls = map[string]string{}
+			}
+			h.Sysctls[name] = strings.Join(strings.Fields(v), " ")
+		}
+	}
+	return h
+}
+
+// hostSysctls are settings of the whole machine that results depend on; those
+// of a namespace are told by its agent.
+func hostSysctls() []string {
+	return []string{
+		"kernel.sched_autogroup_enabled", "kernel.sched_rt_runtime_us", "kernel.timer_migration",
+		"net.core.busy_poll", "net.core.busy_read", "net.core.default_qdisc", "net.core.dev_weight",
+		"net.core.netdev_budget", "net.core.netdev_budget_usecs", "net.core.netdev_max_backlog",
+		"net.core.rmem_default", "net.core.rmem_max", "net.core.rps_sock_flow_entries",
+		"net.core.wmem_default", "net.core.wmem_max", "net.ipv4.tcp_mem", "net.ipv4.udp_mem",
+	}
+}
+
+func firstLine(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	return strings.TrimSpace(line)
+}
+
+// field is the value of the first line "key SEPARATOR value" of a file.
+func field(path, key, separator string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(b)) {
+		k, v, ok := strings.Cut(line, separator)
+		if ok && strings.TrimSpace(k) == key {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}

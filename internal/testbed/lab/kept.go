@@ -1,0 +1,192 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/netns"
+)
+
+// Info describes a lab that stands.
+type Info struct {
+	ID      string      `json:"id"`
+	PID     int         `json:"pid"`
+	Verb    string      `json:"verb"`
+	Started time.Time   `json:"started"`
+	Kept    bool        `json:"kept"`
+	InUse   bool        `json:"in_use"` // a living process owns it
+	Places  []PlaceInfo `json:"places"`
+}
+
+// PlaceInfo is one namespace of a lab.
+type PlaceInfo struct {
+	Namespace string `json:"namespace"` // what Exec takes
+	Network   string `json:"network"`
+	Link      string `json:"link"`
+	MTU       int    `json:"mtu"`
+	Kind      string `json:"kind"` // "fabric", "node", "pod"
+	// Addresses are those of its devices, loopback left out.
+	Addresses []string `json:"addresses,omitempty"`
+}
+
+// Up builds clusters and leaves them standing when this program ends, until
+// Down.
+func Up(ctx context.Context, o Options, specs []Spec) (Info, error) {
+	l := New(o)
+	for _, s := range specs {
+		n, err := l.planner.find(s.Network)
+		if err != nil {
+			return Info{}, err
+		}
+		if err := l.planner.check(n, s.Link, s.Profile, s.MTU); err != nil {
+			return Info{}, err
+		}
+	}
+	if err := l.build(ctx, specs); err != nil {
+		return Info{}, err
+	}
+	l.state.Kept = true
+	if err := l.held.save(l.state); err != nil {
+		return Info{}, errors.Join(err, l.Close(ctx))
+	}
+	if err := l.held.release(); err != nil {
+		return Info{}, err
+	}
+	return describe(l.state, false), nil
+}
+
+// List describes every lab that stands.
+func List(o Options) ([]Info, error) {
+	s := o.store()
+	ids, err := s.ids()
+	if err != nil {
+		return nil, err
+	}
+	var all []Info
+	for _, id := range ids {
+		st, err := s.read(id)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		h, err := s.take(id)
+		inUse := errors.Is(err, errInUse)
+		if err == nil {
+			err = h.release()
+		}
+		if err != nil && !inUse && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		all = append(all, describe(st, inUse))
+	}
+	return all, nil
+}
+
+func describe(st state, inUse bool) Info {
+	info := Info{ID: st.ID, PID: st.PID, Verb: st.Verb, Started: st.Started, Kept: st.Kept, InUse: inUse}
+	for k, c := range st.Clusters {
+		add := func(kind string, ns netns.NS) {
+			info.Places = append(info.Places, PlaceInfo{
+				Namespace: ns.Name, Network: c.Spec.Network, Link: c.Spec.Link, MTU: c.Spec.MTU, Kind: kind,
+				Addresses: addresses(ns),
+			})
+		}
+		add("fabric", st.fabric(k+1))
+		for n, pods := range c.Spec.Pods {
+			add("node", st.node(k+1, n+1))
+			for p := 1; p <= pods; p++ {
+				add("pod", st.pod(k+1, n+1, p))
+			}
+		}
+	}
+	return info
+}
+
+// addresses are none where the namespace is not there yet, or no more.
+func addresses(ns netns.NS) []string {
+	h, err := netns.Handle(ns)
+	if err != nil {
+		return nil
+	}
+	defer h.Close()
+	list, err := netns.Dump(func() ([]netlink.Addr, error) { return h.AddrList(nil, netlink.FAMILY_V4) })
+	if err != nil {
+		return nil
+	}
+	var all []string
+	for _, a := range list {
+		if !a.IP.IsLoopback() {
+			all = append(all, a.IPNet.String())
+		}
+	}
+	return all
+}
+
+// Exec replaces this program by argv in a namespace of a lab, named in full or
+// by an end of its name that fits one alone: "node1-pod1". It returns on an
+// error only.
+func Exec(o Options, place string, argv []string) error {
+	if len(argv) == 0 {
+		return errors.New("no program to run")
+	}
+	ns, err := findPlace(o, place)
+	if err != nil {
+		return err
+	}
+	path, err := exec.LookPath(argv[0])
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(ns.Path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", ns.Name, err)
+	}
+	defer f.Close()
+	// The new program has the namespace of the thread that calls execve.
+	runtime.LockOSThread()
+	if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("enter %s: %w", ns.Name, err)
+	}
+	return fmt.Errorf("%s: %w", path, syscall.Exec(path, argv, os.Environ()))
+}
+
+func findPlace(o Options, place string) (netns.NS, error) {
+	labs, err := List(o)
+	if err != nil {
+		return netns.NS{}, err
+	}
+	var fit, all []string
+	for _, l := range labs {
+		for _, p := range l.Places {
+			if p.Namespace == place {
+				return netns.Named(place), nil
+			}
+			all = append(all, p.Namespace)
+			if strings.HasSuffix(p.Namespace, "-"+place) {
+				fit = append(fit, p.Namespace)
+			}
+		}
+	}
+	switch {
+	case len(fit) == 1:
+		return netns.Named(fit[0]), nil
+	case len(fit) > 1:
+		return netns.NS{}, fmt.Errorf("%q is more than one place: %s", place, strings.Join(fit, ", "))
+	case len(all) == 0:
+		return netns.NS{}, fmt.Errorf("there is no place %q: no lab stands (cnibench lab up)", place)
+	}
+	return netns.NS{}, fmt.Errorf("there is no place %q (there are %s)", place, strings.Join(all, ", "))
+}

@@ -1,0 +1,241 @@
+// Package lab is the testbed on this machine: nodes, pods and the switch
+// between them are network namespaces, pods are attached by real CNI ADDs.
+// Nothing is made in the machine's own namespace.
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/cni"
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed"
+)
+
+// Options say what a lab is made with.
+type Options struct {
+	// Runner starts agents and plugins; it must live longer than the lab.
+	Runner *exec.Runner
+	// Agent is the argv of an agent: this program and "agent".
+	Agent []string
+	// CNIPath is where plugins are searched, in order: cni.SearchPath.
+	CNIPath []string
+	// Networks are the user's own (network.FromConflist); they go before the
+	// list's.
+	Networks []network.Network
+	// Verb is what the owner does, for those who find the lab: "run".
+	Verb string
+	// Dir keeps the state of labs; "" is DefaultDir.
+	Dir string
+}
+
+func (o Options) store() store {
+	if o.Dir == "" {
+		return store{DefaultDir}
+	}
+	return store{o.Dir}
+}
+
+// Lab is a testbed of network namespaces.
+type Lab struct {
+	options  Options
+	planner  *planner
+	state    state
+	held     *held
+	clusters map[key]*cluster
+	ordered  []*cluster
+
+	mu     sync.Mutex
+	agents map[string]*agent.Client
+}
+
+var _ testbed.Testbed = (*Lab)(nil)
+
+// New makes a Lab that holds nothing yet.
+func New(o Options) *Lab {
+	return &Lab{
+		options:  o,
+		planner:  &planner{networks: o.Networks, features: map[string]error{}},
+		clusters: map[key]*cluster{}, agents: map[string]*agent.Client{},
+	}
+}
+
+// ID names the lab: its namespaces begin with cnb-ID-. It is empty before
+// Build.
+func (l *Lab) ID() string { return l.state.ID }
+
+// Build makes a cluster for each network, link, profile and MTU of the cells.
+// A plugin that is missing, or one that fails, is an error; all is taken down
+// again then.
+func (l *Lab) Build(ctx context.Context, cells []result.Cell) (map[result.Cell]string, error) {
+	specs, unsupported := l.planner.specs(cells)
+	if len(specs) == 0 {
+		return unsupported, nil
+	}
+	return unsupported, l.build(ctx, specs)
+}
+
+// build makes the clusters, all or none.
+func (l *Lab) build(ctx context.Context, specs []Spec) (err error) {
+	if l.held != nil {
+		return errors.New("the lab stands already")
+	}
+	if os.Getuid() != 0 {
+		return errors.New("a lab needs root: run it with sudo")
+	}
+	l.state = state{
+		Schema: 1, ID: fmt.Sprintf("%06x", rand.Uint32()&0xffffff), PID: os.Getpid(), Verb: l.options.Verb, Started: time.Now(),
+	}
+	dir := filepath.Join(l.options.store().dir, l.state.ID)
+	l.state.CNIPath = append([]string{ownPlugins(dir)}, l.options.CNIPath...)
+	if err := l.plan(dir, specs); err != nil {
+		return err
+	}
+	if l.held, err = l.options.store().create(l.state); err != nil {
+		return err
+	}
+	if err := l.make(ctx, dir); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = fmt.Errorf("building the lab: %w", cause)
+		}
+		// A plugin that failed on ADD may fail on DEL: one error is enough.
+		_, closeErr := l.close(ctx)
+		return errors.Join(err, closeErr)
+	}
+	return nil
+}
+
+// plan names all that will be made and finds what is missing for it.
+func (l *Lab) plan(dir string, specs []Spec) error {
+	l.clusters, l.ordered = map[key]*cluster{}, nil
+	missing := map[string]error{}
+	for i, s := range specs {
+		n, err := l.planner.find(s.Network)
+		if err != nil {
+			return err
+		}
+		c, err := newCluster(l.state, dir, i+1, s, n)
+		if err != nil {
+			return err
+		}
+		for _, p := range n.Plugins {
+			if _, err := cni.Find(p, l.options.CNIPath); err != nil && !isOwnPlugin(p) {
+				missing[p] = err
+			}
+		}
+		l.clusters[s.key()] = c
+		l.ordered = append(l.ordered, c)
+		l.state.Clusters = append(l.state.Clusters, c.state())
+	}
+	var errs []error
+	for _, err := range missing {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func isOwnPlugin(name string) bool {
+	for _, p := range network.OwnPlugins() {
+		if p.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// make builds all clusters, a few at a time.
+func (l *Lab) make(ctx context.Context, dir string) error {
+	if err := cni.LinkOwn(ownPlugins(dir)); err != nil {
+		return err
+	}
+	rt := cniRuntime(l.options.Runner, l.state, dir)
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallel())
+	for _, c := range l.ordered {
+		g.Go(func() error {
+			if err := c.makeDirs(); err != nil {
+				return err
+			}
+			return c.build(gctx, l.state, rt, parallel())
+		})
+	}
+	return g.Wait()
+}
+
+func ownPlugins(dir string) string { return filepath.Join(dir, "plugins") }
+
+func cniRuntime(r *exec.Runner, st state, dir string) *cni.Runtime {
+	return &cni.Runtime{Runner: r, Path: st.CNIPath, CacheDir: filepath.Join(dir, "cni")}
+}
+
+// parallel is how many things are made at once. Plugins wait for the kernel's
+// one lock on network devices much of their time.
+func parallel() int { return 2 * runtime.NumCPU() }
+
+// Ends gives the two ends of a cell.
+func (l *Lab) Ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) {
+	c, ok := l.clusters[keyOf(cell)]
+	if !ok || l.held == nil {
+		return testbed.Ends{}, fmt.Errorf("the lab was not built for network %s, link %s, profile %s, MTU %d",
+			cell.Network, cell.Link, cell.Profile, cell.MTU)
+	}
+	from, to, err := sites(cell, c.network.HostNetwork)
+	if err != nil {
+		return testbed.Ends{}, err
+	}
+	if !c.has(from) || !c.has(to) {
+		return testbed.Ends{}, fmt.Errorf("the lab was not built for path %s %s on network %s", cell.Path, cell.Placement, cell.Network)
+	}
+	clientAddress, serverAddress := c.address(from), c.address(to)
+	if from == to {
+		clientAddress, serverAddress = loopback(), loopback()
+	}
+	client, err := l.place(ctx, c, from, serverAddress, "client")
+	if err != nil {
+		return testbed.Ends{}, err
+	}
+	server, err := l.place(ctx, c, to, clientAddress, "server")
+	if err != nil {
+		return testbed.Ends{}, err
+	}
+	return testbed.Ends{Client: client, Server: server, ServerAddress: serverAddress, SharedClock: true}, nil
+}
+
+// Close takes the lab down. It may be called again.
+func (l *Lab) Close(ctx context.Context) error {
+	gone, err := l.close(ctx)
+	return errors.Join(gone.Detach, err)
+}
+
+func (l *Lab) close(ctx context.Context) (Gone, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var errs []error
+	for name, a := range l.agents {
+		if err := a.Close(); err != nil {
+			errs = append(errs, fmt.Errorf("agent at %s: %w", name, err))
+		}
+	}
+	clear(l.agents)
+	if l.held == nil {
+		return Gone{}, errors.Join(errs...)
+	}
+	// What was begun is undone even where the caller has been told to stop.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTimeout)
+	defer cancel()
+	gone, err := takeDown(ctx, l.options.Runner, l.held, l.state)
+	l.held, l.clusters, l.ordered = nil, map[key]*cluster{}, nil
+	return gone, errors.Join(append(errs, err)...)
+}

@@ -1,0 +1,62 @@
+package lab
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+)
+
+// Link is a wire between nodes.
+type Link struct {
+	Name    string
+	Summary string
+	// RateBitsPerSecond is what each direction carries, counting Ethernet
+	// frames without preamble, gap and check sum; 0 is as fast as the machine.
+	RateBitsPerSecond uint64
+}
+
+// Links is every link that a lab can shape.
+func Links() []Link {
+	return []Link{
+		{Name: "unshaped", Summary: "as fast as this machine forwards"},
+		{Name: "1-gigabit", Summary: "1 Gbit/s each way, by tbf on the fabric's ports", RateBitsPerSecond: 1e9},
+		{Name: "10-gigabit", Summary: "10 Gbit/s each way, by tbf on the fabric's ports", RateBitsPerSecond: 10e9},
+	}
+}
+
+// findLink looks a link up by name; the error lists the known names.
+func findLink(name string) (Link, error) {
+	var known []string
+	for _, l := range Links() {
+		if l.Name == name {
+			return l, nil
+		}
+		known = append(known, l.Name)
+	}
+	return Link{}, fmt.Errorf("the lab has no link %q (it has %s)", name, strings.Join(known, ", "))
+}
+
+const (
+	// tbfBurst is how much of the rate may pass at once. It is more than one
+	// 64 KiB segment of offloaded TCP from 1 Gbit/s on, so tbf splits none.
+	tbfBurst = time.Millisecond
+	// tbfQueue is how much of the rate may wait, a switch port's buffer.
+	tbfQueue = 10 * time.Millisecond
+	// psched is the kernel's tick of packet schedulers in which a burst is
+	// given (net/pkt_sched.h, PSCHED_SHIFT 6).
+	psched = 64 * time.Nanosecond
+)
+
+// shape limits what leaves a fabric port, which is what arrives at the node.
+func (l Link) shape(port netlink.Link) netlink.Qdisc {
+	bytesPerSecond := l.RateBitsPerSecond / 8
+	in := func(d time.Duration) uint32 { return uint32(bytesPerSecond * uint64(d) / uint64(time.Second)) }
+	return &netlink.Tbf{
+		QdiscAttrs: netlink.QdiscAttrs{
+			LinkIndex: port.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT,
+		},
+		Rate: bytesPerSecond, Buffer: uint32(tbfBurst / psched), Limit: in(tbfQueue),
+	}
+}

@@ -1,0 +1,88 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/cni"
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// TestMain lets the test binary be what the lab starts: a CNI plugin, an
+// agent, and, for the tests that kill it, the owner of a lab.
+func TestMain(m *testing.M) {
+	if handled, exit := cni.RunAsPlugin(os.Args[0], os.Environ()); handled {
+		os.Exit(exit)
+	}
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "agent":
+			os.Exit(agent.Serve(context.Background(), os.Stdin, os.Stdout))
+		case "owner":
+			os.Exit(owner(os.Args[2]))
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// owner builds a lab with agents in it and waits to be killed.
+func owner(dir string) int {
+	r := exec.NewRunner()
+	defer r.Close()
+	l := New(options(r, dir))
+	fmt.Println("building")
+	all := cells("bridge", "flannel/vxlan", "calico/direct", "macvlan", "host")
+	if _, err := l.Build(context.Background(), all); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println("built", l.ID())
+	for _, c := range all {
+		if _, err := l.Ends(context.Background(), c); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+	}
+	fmt.Println("agents run")
+	time.Sleep(time.Minute)
+	return 0
+}
+
+func options(r *exec.Runner, dir string) Options {
+	self, err := os.Executable()
+	if err != nil {
+		self = os.Args[0]
+	}
+	return Options{Runner: r, Agent: []string{self, "agent"}, CNIPath: cni.SearchPath(""), Verb: "test", Dir: dir}
+}
+
+// newRunner makes a runner that the test's end closes.
+func newRunner(t testing.TB) *exec.Runner {
+	r := exec.NewRunner()
+	t.Cleanup(r.Close)
+	return r
+}
+
+// cells are pod-to-pod cells of networks (host-to-host for host), both
+// placements, on an unshaped link.
+func cells(networks ...string) []result.Cell {
+	var all []result.Cell
+	for _, n := range networks {
+		for _, placement := range []string{result.InterHost, result.IntraHost} {
+			c := result.Cell{
+				Network: n, Path: result.PathPodToPod, Placement: placement, Link: "unshaped", Profile: DefaultProfile,
+				MTU: 1500, Workload: "tcp_rr",
+			}
+			if n == result.HostNetwork {
+				c = c.Baseline()
+			}
+			all = append(all, c)
+		}
+	}
+	return all
+}

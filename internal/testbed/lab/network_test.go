@@ -1,0 +1,397 @@
+package lab
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// echo answers datagrams to an address in a namespace until the test ends. It
+// is bound to the address: a node has several, and would answer by another.
+func echo(t *testing.T, ns netns.NS, at netip.Addr) netip.AddrPort {
+	t.Helper()
+	var conn *net.UDPConn
+	err := netns.Do(ns, func() (err error) {
+		conn, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(at, 0)))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	go func() {
+		buf := make([]byte, 1<<16)
+		for {
+			n, from, err := conn.ReadFromUDPAddrPort(buf)
+			if err != nil {
+				return
+			}
+			if _, err := conn.WriteToUDPAddrPort(buf[:n], from); err != nil {
+				return
+			}
+		}
+	}()
+	return conn.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+// ask sends a datagram of the given payload that may not be fragmented and
+// waits for its echo.
+func ask(from netns.NS, to netip.AddrPort, payload int) error {
+	var conn *net.UDPConn
+	err := netns.Do(from, func() (err error) {
+		conn, err = net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(to))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var optErr error
+	err = raw.Control(func(fd uintptr) {
+		optErr = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO)
+	})
+	if err := errors.Join(err, optErr); err != nil {
+		return err
+	}
+	want := bytes.Repeat([]byte{0xcb}, payload)
+	got := make([]byte, payload+1)
+	for try := 0; ; try++ {
+		if _, err := conn.Write(want); err != nil {
+			return err
+		}
+		if err := conn.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+			return err
+		}
+		n, err := conn.Read(got)
+		if err == nil && bytes.Equal(got[:n], want) {
+			return nil
+		}
+		if try == 3 {
+			return fmt.Errorf("no echo of %d bytes: read %d, %w", payload, n, err)
+		}
+	}
+}
+
+// frame is what a test needs to know of one on the wire.
+type frame struct {
+	src, dst   netip.Addr
+	proto      byte
+	port       uint16 // destination
+	fragmented bool
+	bytes      int
+	vni        uint32
+	inner      netip.Addr // destination inside VXLAN
+}
+
+// watch collects the IPv4 frames that pass a fabric until the test ends.
+type watch struct {
+	mu     sync.Mutex
+	frames []frame
+}
+
+func newWatch(t *testing.T, ns netns.NS) *watch {
+	t.Helper()
+	all := uint16(unix.ETH_P_ALL)
+	var fd int
+	err := netns.Do(ns, func() (err error) {
+		fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, int(all<<8|all>>8))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	timeout := unix.Timeval{Usec: 100_000}
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout); err != nil {
+		t.Fatal(err)
+	}
+	w, stop, stopped := &watch{}, make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(stop); <-stopped; unix.Close(fd) })
+	go func() {
+		defer close(stopped)
+		buf := make([]byte, 1<<17)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			n, _, err := unix.Recvfrom(fd, buf, 0)
+			if err == nil {
+				w.add(buf[:n])
+			}
+		}
+	}()
+	return w
+}
+
+func (w *watch) add(b []byte) {
+	f, ok := readFrame(b)
+	if !ok {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.frames = append(w.frames, f)
+}
+
+func (w *watch) seen() []frame {
+	time.Sleep(150 * time.Millisecond) // one receive timeout
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]frame(nil), w.frames...)
+}
+
+// readFrame reads Ethernet, IPv4, UDP, and VXLAN with IPv4 in it.
+func readFrame(b []byte) (frame, bool) {
+	if len(b) < 34 || binary.BigEndian.Uint16(b[12:]) != unix.ETH_P_IP {
+		return frame{}, false
+	}
+	f := frame{bytes: len(b)}
+	ip := b[14:]
+	f.src, _ = netip.AddrFromSlice(ip[12:16])
+	f.dst, _ = netip.AddrFromSlice(ip[16:20])
+	f.proto = ip[9]
+	f.fragmented = binary.BigEndian.Uint16(ip[6:])&0x3fff != 0 // more fragments, or an offset
+	udp := ip[int(ip[0]&15)*4:]
+	if f.proto != unix.IPPROTO_UDP || len(udp) < 8 {
+		return f, true
+	}
+	f.port = binary.BigEndian.Uint16(udp[2:])
+	if f.port == 8472 && len(udp) >= 8+8+14+20 {
+		f.vni = binary.BigEndian.Uint32(udp[12:]) >> 8
+		f.inner, _ = netip.AddrFromSlice(udp[8+8+14+16 : 8+8+14+20])
+	}
+	return f, true
+}
+
+// buildLab builds and leaves to the test's end to close; a network that this
+// kernel cannot have skips the test.
+func buildLab(t *testing.T, l *Lab, all []result.Cell) {
+	t.Helper()
+	labtest.Root(t)
+	labtest.Tool(t, "/usr/lib/cni/bridge", "containernetworking-plugins")
+	unsupported, err := l.Build(t.Context(), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	for c, reason := range unsupported {
+		labtest.Feature(t, c.Network, errors.New(reason))
+	}
+}
+
+// TestPodsReachEachOther sends datagrams as large as the pods' MTU allows,
+// with DF set, over every network, and looks at what is on the wire.
+func TestPodsReachEachOther(t *testing.T) {
+	for _, n := range network.List() {
+		for _, mtu := range []int{1500, 9000} {
+			t.Run(fmt.Sprintf("%s/%d", n.Name, mtu), func(t *testing.T) {
+				l := New(options(newRunner(t), t.TempDir()))
+				all := cells(n.Name)
+				for i := range all {
+					all[i].MTU = mtu
+				}
+				buildLab(t, l, all)
+				for _, cell := range all {
+					t.Run(cell.Placement, func(t *testing.T) { reach(t, l, n, cell) })
+				}
+			})
+		}
+	}
+}
+
+func reach(t *testing.T, l *Lab, n network.Network, cell result.Cell) {
+	c := l.clusters[keyOf(cell)]
+	from, to, err := sites(cell, n.HostNetwork)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serverAddress := c.address(to)
+	if from == to {
+		serverAddress = loopback()
+	}
+	mtu, err := mtuTo(c.ns(from), serverAddress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := n.PodMTU(cell.MTU)
+	if from == to {
+		want = 65536 // loopback
+	}
+	if mtu != want {
+		t.Errorf("MTU %d, want %d", mtu, want)
+	}
+	if from == to {
+		mtu = 65535 // an IPv4 packet cannot be larger
+	}
+	w := newWatch(t, l.state.fabric(c.index))
+	server := echo(t, c.ns(to), serverAddress)
+	for _, payload := range []int{1, mtu - 28} {
+		if err := ask(c.ns(from), server, payload); err != nil {
+			t.Errorf("%d bytes: %v", payload, err)
+		}
+	}
+	if err := ask(c.ns(from), server, mtu-28+1); !errors.Is(err, unix.EMSGSIZE) {
+		t.Errorf("a byte more than the MTU: %v, want message too long", err)
+	}
+	if to.pod > 0 && from.pod > 0 { // and back
+		back := echo(t, c.ns(from), c.address(from))
+		if err := ask(c.ns(to), back, mtu-28); err != nil {
+			t.Errorf("back: %v", err)
+		}
+	}
+	checkWire(t, n, cell, c.address(to), w.seen())
+}
+
+// checkWire holds a network to what it says of its encapsulation.
+func checkWire(t *testing.T, n network.Network, cell result.Cell, server netip.Addr, frames []frame) {
+	t.Helper()
+	plain, vxlan := 0, 0
+	for _, f := range frames {
+		switch {
+		case f.fragmented:
+			t.Errorf("a fragment is on the wire: %+v", f)
+		case f.bytes > cell.MTU+14:
+			t.Errorf("a frame of %d bytes is on the wire: %+v", f.bytes, f)
+		case f.port == 8472 && f.vni == 1 && f.inner == server:
+			vxlan++
+		case f.dst == server:
+			plain++
+		}
+	}
+	inter := cell.Placement == result.InterHost
+	if got := plain > 0; got != (inter && n.Encapsulation == "") {
+		t.Errorf("%d packets to %s plain on the wire", plain, server)
+	}
+	if got := vxlan > 0; got != (inter && n.Encapsulation == "vxlan") {
+		t.Errorf("%d packets to %s in VXLAN on the wire", vxlan, server)
+	}
+}
+
+// TestHostPaths sends between nodes and pods of other nodes.
+func TestHostPaths(t *testing.T) {
+	for _, n := range network.List() {
+		t.Run(n.Name, func(t *testing.T) {
+			l := New(options(newRunner(t), t.TempDir()))
+			base := cells(n.Name)[0]
+			var all []result.Cell
+			for _, path := range []string{result.PathHostToHost, result.PathHostToPod, result.PathPodToHost} {
+				for _, placement := range []string{result.InterHost, result.IntraHost} {
+					c := base
+					c.Path, c.Placement = path, placement
+					all = append(all, c)
+				}
+			}
+			labtest.Root(t)
+			unsupported, err := l.Build(t.Context(), all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := l.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}()
+			for _, c := range all {
+				if reason, not := unsupported[c]; not {
+					if n.NoHostPaths == "" || !strings.Contains(reason, n.NoHostPaths) {
+						t.Errorf("%s %s: %s", c.Path, c.Placement, reason)
+					}
+					continue
+				}
+				k := l.clusters[keyOf(c)]
+				from, to, err := sites(c, n.HostNetwork)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := ask(k.ns(from), echo(t, k.ns(to), k.address(to)), 1400); err != nil {
+					t.Errorf("%s %s: %v", c.Path, c.Placement, err)
+				}
+			}
+		})
+	}
+}
+
+func TestEndsHaveLivingAgents(t *testing.T) {
+	l := New(options(newRunner(t), t.TempDir()))
+	all := cells("flannel/vxlan", "host")
+	buildLab(t, l, all)
+	for _, c := range all {
+		ends, err := l.Ends(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ends.Client.Agent == ends.Server.Agent || !ends.Client.Agent.Alive() || !ends.Server.Agent.Alive() {
+			t.Errorf("%s %s: the ends need an agent each that lives", c.Network, c.Placement)
+		}
+		if !ends.SharedClock || !ends.ServerAddress.IsValid() {
+			t.Errorf("ends %+v", ends)
+		}
+		if want := c.Network + " node1"; ends.Client.Node != want {
+			t.Errorf("client on %q, want %q", ends.Client.Node, want)
+		}
+	}
+	first, err := l.Ends(t.Context(), all[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Client.Agent.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := l.Ends(t.Context(), all[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Client.Agent == first.Client.Agent || !again.Client.Agent.Alive() {
+		t.Error("an agent that died was not started anew")
+	}
+	if again.Server.Agent != first.Server.Agent {
+		t.Error("an agent that lives was started anew")
+	}
+	env, err := l.Environment(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkEnvironment(t, env)
+}
+
+func checkEnvironment(t *testing.T, env result.Environment) {
+	t.Helper()
+	if env.Host.Kernel == "" || env.Host.CPUs == 0 || env.Host.MemoryBytes == 0 || env.Host.OS == "" {
+		t.Errorf("host %+v", env.Host)
+	}
+	if got := env.Networks["flannel/vxlan"]; !strings.Contains(got.Model, "flannel v0.28.0") || got.LeavesOut == "" {
+		t.Errorf("flannel/vxlan is %+v", got)
+	}
+	if !strings.Contains(env.Tools["cni/bridge"], "supports CNI") || env.Tools["cni/host-local"] == "" {
+		t.Errorf("tools %v", env.Tools)
+	}
+	if got := env.Places["flannel/vxlan node1 pod1"]; got.MTUs["eth0"] != 1450 || got.Node != "flannel/vxlan node1" {
+		t.Errorf("flannel/vxlan node1 pod1 is %+v", got)
+	}
+	if got := env.Places["host node2"]; got.MTUs["eth0"] != 1500 {
+		t.Errorf("host node2 is %+v", got)
+	}
+}

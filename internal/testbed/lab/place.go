@@ -1,0 +1,109 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/testbed"
+)
+
+func loopback() netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, 1}) }
+
+func (c *cluster) has(s site) bool {
+	return s.node <= len(c.nodes) && s.pod <= len(c.pods[s.node-1])
+}
+
+func (c *cluster) ns(s site) netns.NS {
+	if s.pod == 0 {
+		return c.nodes[s.node-1].NS
+	}
+	return c.pods[s.node-1][s.pod-1].ns
+}
+
+func (c *cluster) address(s site) netip.Addr {
+	if s.pod == 0 {
+		return c.nodes[s.node-1].Address.Addr()
+	}
+	return c.pods[s.node-1][s.pod-1].address
+}
+
+// names says what a site and its node are called: "flannel/vxlan node1 pod1".
+// Where a network stands more than once, link and MTU tell which.
+func (l *Lab) names(c *cluster, s site) (place, node string) {
+	node = c.spec.Network
+	for _, other := range l.ordered {
+		if other != c && other.spec.Network == c.spec.Network {
+			node = fmt.Sprintf("%s (%s, MTU %d)", c.spec.Network, c.spec.Link, c.spec.MTU)
+			break
+		}
+	}
+	node += " " + c.nodes[s.node-1].Name
+	if s.pod == 0 {
+		return node, node
+	}
+	return fmt.Sprintf("%s pod%d", node, s.pod), node
+}
+
+// place gives a site with a living agent. Both ends of a sample have agents of
+// their own even at one site, so that they share no process.
+func (l *Lab) place(ctx context.Context, c *cluster, s site, peer netip.Addr, role string) (testbed.Place, error) {
+	ns := c.ns(s)
+	name, node := l.names(c, s)
+	mtu, err := mtuTo(ns, peer)
+	if err != nil {
+		return testbed.Place{}, fmt.Errorf("%s: %w", name, err)
+	}
+	a, err := l.agent(ctx, ns, role)
+	if err != nil {
+		return testbed.Place{}, fmt.Errorf("%s: agent: %w", name, err)
+	}
+	return testbed.Place{Name: name, Node: node, MTU: mtu, Agent: a}, nil
+}
+
+// agent starts an agent, or gives the one that lives.
+func (l *Lab) agent(ctx context.Context, ns netns.NS, role string) (*agent.Client, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	id := ns.Name + " " + role
+	if a, ok := l.agents[id]; ok {
+		if a.Alive() {
+			return a, nil
+		}
+		delete(l.agents, id)
+		_ = a.Close() // it is dead; why it died was the answer to its last call
+	}
+	a, err := agent.Start(ctx, l.options.Runner, l.options.Agent, ns.Path)
+	if err != nil {
+		return nil, err
+	}
+	l.agents[id] = a
+	return a, nil
+}
+
+// mtuTo reads the MTU of the device that packets to an address leave by, or of
+// the route where that is smaller, in bytes.
+func mtuTo(ns netns.NS, to netip.Addr) (int, error) {
+	h, err := netns.Handle(ns)
+	if err != nil {
+		return 0, err
+	}
+	defer h.Close()
+	routes, err := netns.Dump(func() ([]netlink.Route, error) { return h.RouteGet(to.AsSlice()) })
+	if err != nil || len(routes) == 0 {
+		return 0, fmt.Errorf("no route to %s: %w", to, err)
+	}
+	dev, err := h.LinkByIndex(routes[0].LinkIndex)
+	if err != nil {
+		return 0, fmt.Errorf("device to %s: %w", to, err)
+	}
+	mtu := dev.Attrs().MTU
+	if r := routes[0].MTU; r > 0 {
+		mtu = min(mtu, r)
+	}
+	return mtu, nil
+}

@@ -1,0 +1,63 @@
+package lab
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/netns"
+)
+
+// killInside ends every process that is in one of the namespaces and waits
+// until none is left, or two seconds. It gives how many it killed.
+func killInside(namespaces []netns.NS) (int, error) {
+	inside := map[string]bool{}
+	for _, ns := range namespaces {
+		if inode, err := ns.Inode(); err == nil { // one that is gone has no process
+			inside["net:["+strconv.FormatUint(inode, 10)+"]"] = true
+		}
+	}
+	killed := map[int]bool{}
+	for try := 0; ; try++ {
+		pids, err := processesIn(inside)
+		if err != nil {
+			return len(killed), err
+		}
+		if len(pids) == 0 {
+			return len(killed), nil
+		}
+		if try == 200 {
+			return len(killed), errors.New("processes in the lab's namespaces do not end")
+		}
+		for _, pid := range pids {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err == nil {
+				killed[pid] = true
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// processesIn lists the processes in the namespaces, never this one.
+func processesIn(inside map[string]bool) ([]int, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		// A process that ended meanwhile, or a zombie, has none.
+		at, err := os.Readlink(filepath.Join("/proc", e.Name(), "ns/net"))
+		if err == nil && inside[at] {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}

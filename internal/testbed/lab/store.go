@@ -1,0 +1,251 @@
+package lab
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/netns"
+)
+
+// DefaultDir is where labs keep their state.
+const DefaultDir = "/run/cnibench"
+
+const (
+	stateFile = "state.json"
+	// netnsIsOurs is a file beside the labs: /run/netns was not there before.
+	netnsIsOurs = "netns-dir-is-ours"
+)
+
+// state is what another process needs to know to take a lab down. It is
+// written before the first namespace, and names everything that will be made.
+type state struct {
+	Schema   int            `json:"schema"`
+	ID       string         `json:"id"`
+	PID      int            `json:"pid"`
+	Verb     string         `json:"verb"` // what the owner does: "run", "lab up"
+	Started  time.Time      `json:"started"`
+	Kept     bool           `json:"kept"` // stays when its owner ends
+	CNIPath  []string       `json:"cni_path"`
+	Clusters []clusterState `json:"clusters"`
+}
+
+type clusterState struct {
+	Spec Spec `json:"spec"`
+	// Conflists is that of each node's pods; empty where pods share their node.
+	Conflists []json.RawMessage `json:"conflists,omitempty"`
+}
+
+// prefix is what the names of all the lab's namespaces begin with.
+func (s state) prefix() string { return "cnb-" + s.ID + "-" }
+
+func (s state) fabric(cluster int) netns.NS {
+	return netns.Named(fmt.Sprintf("%s%d-fabric", s.prefix(), cluster))
+}
+
+func (s state) node(cluster, node int) netns.NS {
+	return netns.Named(fmt.Sprintf("%s%d-node%d", s.prefix(), cluster, node))
+}
+
+func (s state) pod(cluster, node, pod int) netns.NS {
+	return netns.Named(fmt.Sprintf("%s%d-node%d-pod%d", s.prefix(), cluster, node, pod))
+}
+
+// store is the folder of all labs' state. Each lab is a folder in it, locked
+// (flock) by its owner for as long as that lives.
+type store struct{ dir string }
+
+// held is a lab's folder with its lock.
+type held struct {
+	store store
+	path  string
+	lock  *os.File
+}
+
+// locked runs f alone among all processes that use the store. The folder goes
+// with the last lab, so it may vanish between opening and locking it.
+func (s store) locked(f func() error) error {
+	for {
+		if err := os.MkdirAll(s.dir, 0o755); err != nil {
+			return fmt.Errorf("state of labs: %w", err)
+		}
+		d, err := lockDir(s.dir, unix.LOCK_EX)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("state of labs: %w", err)
+		}
+		defer d.Close()
+		return f()
+	}
+}
+
+// lockDir locks a folder. ErrNotExist: it vanished meanwhile; EWOULDBLOCK:
+// another has it.
+func lockDir(path string, how int) (*os.File, error) {
+	d, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if err = unix.Flock(int(d.Fd()), how); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err == nil {
+		var mine, there os.FileInfo
+		if mine, err = d.Stat(); err == nil {
+			if there, err = os.Stat(path); err == nil && !os.SameFile(mine, there) {
+				err = fs.ErrNotExist
+			}
+		}
+	}
+	if err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// create makes and locks the folder of a new lab and writes its state.
+func (s store) create(st state) (*held, error) {
+	h := &held{store: s, path: filepath.Join(s.dir, st.ID)}
+	err := s.locked(func() error {
+		if _, err := os.Stat(netns.Dir); errors.Is(err, fs.ErrNotExist) {
+			if err := os.WriteFile(filepath.Join(s.dir, netnsIsOurs), nil, 0o644); err != nil {
+				return err
+			}
+		}
+		if err := os.Mkdir(h.path, 0o755); err != nil {
+			return err
+		}
+		var err error
+		h.lock, err = lockDir(h.path, unix.LOCK_EX|unix.LOCK_NB)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("state of lab %s: %w", st.ID, err)
+	}
+	if err := h.save(st); err != nil {
+		return nil, errors.Join(err, h.remove())
+	}
+	return h, nil
+}
+
+// save replaces the state in one step.
+func (h *held) save(st state) error {
+	data, err := json.MarshalIndent(st, "", " ")
+	if err != nil {
+		return err
+	}
+	tmp := filepath.Join(h.path, "."+stateFile)
+	if err := os.WriteFile(tmp, data, 0o644); err != nil {
+		return fmt.Errorf("state of lab %s: %w", st.ID, err)
+	}
+	if err := os.Rename(tmp, filepath.Join(h.path, stateFile)); err != nil {
+		return fmt.Errorf("state of lab %s: %w", st.ID, err)
+	}
+	return nil
+}
+
+// release gives the lock back and leaves the lab.
+func (h *held) release() error { return h.lock.Close() }
+
+// remove takes the lab's folder away and, with the last one, all that stands
+// around it.
+func (h *held) remove() error {
+	err := h.store.locked(func() error {
+		if err := os.RemoveAll(h.path); err != nil {
+			return err
+		}
+		return h.store.tidy()
+	})
+	if err != nil {
+		err = fmt.Errorf("state of labs: %w", err)
+	}
+	return errors.Join(err, h.lock.Close())
+}
+
+// tidy removes, where no lab is left, the store and, where it was made for
+// labs and nobody else has a namespace in it, /run/netns.
+func (s store) tidy() error {
+	ids, err := s.ids()
+	if err != nil || len(ids) > 0 {
+		return err
+	}
+	mark := filepath.Join(s.dir, netnsIsOurs)
+	if _, err := os.Stat(mark); err == nil {
+		if err := os.Remove(netns.Dir); err != nil && !isNotEmpty(err) && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := os.Remove(mark); err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(s.dir); err != nil && !isNotEmpty(err) {
+		return err
+	}
+	return nil
+}
+
+// isNotEmpty also takes a mount point for not empty: iproute2 makes one of
+// /run/netns when it makes a namespace of its own.
+func isNotEmpty(err error) bool {
+	return errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) || errors.Is(err, unix.EBUSY)
+}
+
+// ids are the labs of the store.
+func (s store) ids() ([]string, error) {
+	entries, err := os.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("state of labs: %w", err)
+	}
+	var ids []string
+	for _, e := range entries {
+		if e.IsDir() {
+			ids = append(ids, e.Name())
+		}
+	}
+	return ids, nil
+}
+
+// read gives a lab's state; ErrNotExist: its owner ended before it made
+// anything.
+func (s store) read(id string) (state, error) {
+	st := state{ID: id}
+	data, err := os.ReadFile(filepath.Join(s.dir, id, stateFile))
+	if err != nil {
+		return st, err
+	}
+	if err := json.Unmarshal(data, &st); err != nil {
+		return st, fmt.Errorf("state of lab %s: %w", id, err)
+	}
+	return st, nil
+}
+
+// errInUse: a living owner holds the lab.
+var errInUse = errors.New("is in use")
+
+// take locks a lab that no living owner holds; errInUse, or ErrNotExist where
+// it went meanwhile.
+func (s store) take(id string) (*held, error) {
+	path := filepath.Join(s.dir, id)
+	lock, err := lockDir(path, unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, errInUse
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &held{store: s, path: path, lock: lock}, nil
+}
