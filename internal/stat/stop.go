@@ -72,7 +72,7 @@ func (c *campaign) progress(d *cellData) Progress {
 		p.Why = fmt.Sprintf("%d of the 2 blocks that an interval takes", m.n)
 		return p
 	}
-	h := math.Expm1(m.halfwidth(c.tables))
+	h := math.Sinh(m.halfwidth(c.tables))
 	p.RelativeHalfwidth = &h
 	target := c.opt.TargetRelativeHalfwidth
 	if target <= 0 {
@@ -121,6 +121,10 @@ func (c *campaign) usableBaseline(d *cellData) *cellData {
 // the campaign says: the standard deviation of two says nearly nothing.
 const fewestLooked = 3
 
+// logTarget is the target on the logs: an interval from e^−h to e^h has the
+// relative half-width sinh h.
+func (c *campaign) logTarget() float64 { return math.Asinh(c.opt.TargetRelativeHalfwidth) }
+
 func (c *campaign) firstLook() int { return max(c.opt.MinBlocks, fewestLooked) }
 
 // targetMet is the number of blocks after which the interval was first inside
@@ -134,7 +138,7 @@ func (c *campaign) firstLook() int { return max(c.opt.MinBlocks, fewestLooked) }
 // interval then told is not narrower than the target (the fixed-width interval
 // of Chow and Robbins 1965), see widen.
 func (c *campaign) targetMet(logs []point) int {
-	target := math.Log1p(c.opt.TargetRelativeHalfwidth)
+	target := c.logTarget()
 	if target <= 0 {
 		return 0
 	}
@@ -166,7 +170,7 @@ func (c *campaign) stoppedLate(logs []point) bool {
 // blocksNeeded is the least number of blocks at which t·s/√n would be inside
 // the target if the spread stays what it is, and one more.
 func (c *campaign) blocksNeeded(m moments) int {
-	target := math.Log1p(c.opt.TargetRelativeHalfwidth)
+	target := c.logTarget()
 	n := float64(max(m.n, c.firstLook()))
 	for range 20 { // n = (t(n)·s/d)² settles in a few steps
 		t := tQuantile(n-1, 1-(1-c.opt.Confidence)/2)

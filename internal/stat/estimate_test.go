@@ -1,0 +1,116 @@
+package stat
+
+import (
+	"math"
+	"testing"
+
+	"github.com/aclements/go-moremath/stats"
+)
+
+func TestStudentsQuantiles(t *testing.T) {
+	// Any table of Student's t, two-sided.
+	for _, c := range []struct {
+		confidence float64
+		dof        int
+		want       float64
+	}{{0.95, 1, 12.7062}, {0.95, 4, 2.7764}, {0.95, 19, 2.0930}, {0.99, 9, 3.2498}, {0.95, 20000, 1.9600}} {
+		near(t, "t", newTables(c.confidence).tQuantile(c.dof), c.want, 1e-4)
+	}
+}
+
+func TestStudentsQuantilesAreThoseOfTheLibrary(t *testing.T) {
+	for _, dof := range []float64{0.7, 1, 1.5, 2, 3, 7.3, 30, 400, 5000} {
+		for _, p := range []float64{0.6, 0.8, 0.95, 0.975, 0.995, 0.9995} {
+			want := stats.InvCDF(stats.TDist{V: dof})(p)
+			near(t, "quantile", tQuantile(dof, p), want, 1e-6*want)
+		}
+	}
+}
+
+func TestStudentsTailsAreNotLostToRounding(t *testing.T) {
+	near(t, "p of t = 2.7764 with 4", tTest(2.7764, 4), 0.05, 1e-4)
+	if p := tTest(1e6, 9); p <= 0 || p > 1e-40 {
+		t.Errorf("p of t = 1e6 is %g", p)
+	}
+	// The continued fraction behind it must hold out at every size.
+	for _, dof := range []float64{0.5, 1, 4999, 5000, 5001, 1e6} {
+		for _, x := range []float64{0, 1e-9, 0.5, 2, 40} {
+			if p := tTest(x, dof); !(p >= 0 && p <= 1) {
+				t.Errorf("p of t = %g with %g is %g", x, dof, p)
+			}
+		}
+	}
+}
+
+func TestMedianIntervalIsExact(t *testing.T) {
+	for _, confidence := range []float64{0.9, 0.95, 0.99} {
+		tab := newTables(confidence)
+		for n := 1; n < 80; n++ {
+			o := tab.medianOrders(n)
+			if o.low == 0 {
+				if n >= tab.medianNeeds() {
+					t.Errorf("no interval of %d at %g, though %d are enough", n, confidence, tab.medianNeeds())
+				}
+				continue
+			}
+			if n < tab.medianNeeds() {
+				t.Errorf("an interval of %d at %g, though it needs %d", n, confidence, tab.medianNeeds())
+			}
+			// By adding up the binomial distribution.
+			covers := func(low int) float64 {
+				var tail float64
+				for k := range low {
+					tail += stats.BinomialDist{N: n, P: 0.5}.PMF(float64(k))
+				}
+				return 1 - 2*tail
+			}
+			near(t, "confidence", o.confidence, covers(o.low), 1e-9)
+			if o.confidence < confidence {
+				t.Errorf("n %d: %g where %g was asked for", n, o.confidence, confidence)
+			}
+			if o.low+1 <= (n+1)/2 && covers(o.low+1) >= confidence {
+				t.Errorf("n %d: order %d would do where %d was taken", n, o.low+1, o.low)
+			}
+		}
+	}
+	if got := newTables(0.95).medianNeeds(); got != 6 {
+		t.Errorf("95 %% needs %d, want 6", got)
+	}
+}
+
+func TestMedianOfManyDoesNotGiveUp(t *testing.T) {
+	for _, n := range []int{9_999, 10_001, 100_000, 1_000_000} {
+		o := newTables(0.95).medianOrders(n)
+		want := float64(n)/2 - 1.96*math.Sqrt(float64(n))/2
+		near(t, "low order", float64(o.low), want, 2)
+	}
+}
+
+func TestGeometricMean(t *testing.T) {
+	points := []point{{1, math.Log(0.8)}, {2, math.Log(0.9)}, {3, math.Log(1.0)}}
+	e := newTables(0.95).geometricMean(points)
+	near(t, "value", e.Value, math.Cbrt(0.72), 1e-12)
+	low, high, ok := e.Interval()
+	if !ok {
+		t.Fatal("no interval")
+	}
+	// t(2) = 4.3027; the logs' standard deviation by hand.
+	m := (math.Log(0.8) + math.Log(0.9)) / 3
+	sd := math.Sqrt((math.Pow(math.Log(0.8)-m, 2) + math.Pow(math.Log(0.9)-m, 2) + m*m) / 2)
+	near(t, "low", low, math.Exp(m-4.30265*sd/math.Sqrt(3)), 1e-5)
+	near(t, "high", high, math.Exp(m+4.30265*sd/math.Sqrt(3)), 1e-5)
+	if one := newTables(0.95).geometricMean(points[:1]); one.Low != nil || one.Needed != 2 {
+		t.Errorf("one sample gives %+v", one)
+	}
+}
+
+func TestHolm(t *testing.T) {
+	// Holm's own step-down by hand: 0.01·4, 0.02·3, 0.03·2, 0.04·1, made monotone.
+	got := holm([]float64{0.04, 0.01, 0.03, 0.02})
+	for i, want := range []float64{0.06, 0.04, 0.06, 0.06} {
+		near(t, "adjusted", got[i], want, 1e-12)
+	}
+	if got := holm(nil); len(got) != 0 {
+		t.Errorf("of none: %v", got)
+	}
+}
