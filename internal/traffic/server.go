@@ -3,27 +3,105 @@ package traffic
 import (
 	"context"
 	"errors"
-	"net/netip"
+	"net"
 )
 
-// Server is the serving half of a run.
-type Server struct{}
-
-// Listen binds.
-func Listen(cfg Config) (*Server, error) {
-	return nil, errors.New("the native engine is not built yet")
+// Server is the serving half of a run. Its data port is open from Listen on;
+// Run must follow.
+type Server struct {
+	run  *run
+	tcp  *net.TCPListener // nil for datagrams
+	udp  *hall            // nil for connections
+	port uint16
 }
 
-// Port is the data port.
-func (s *Server) Port() uint16 { return 0 }
+// Listen opens the data port, a free one on all addresses, IPv4 and IPv6.
+func Listen(cfg Config) (*Server, error) {
+	r, err := newRun(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{run: r}
+	if cfg.udp() {
+		if s.udp, err = openHall(r); err != nil {
+			return nil, err
+		}
+		s.port = s.udp.port
+		return s, nil
+	}
+	if s.tcp, err = listenTCP(context.Background()); err != nil {
+		return nil, err
+	}
+	s.port = s.tcp.Addr().(*net.TCPAddr).AddrPort().Port()
+	return s, nil
+}
 
-// Finish tells that the driving half is over.
-func (s *Server) Finish() {}
+// Port is the number of the data port.
+func (s *Server) Port() uint16 { return s.port }
 
-// Run serves until the run is over.
-func (s *Server) Run(ctx context.Context, h Hooks) (Report, error) { return Report{}, nil }
+// Finish tells that the driving half is through: Run then ends within the time
+// that what is still under way may take.
+func (s *Server) Finish() { s.run.over.Store(true) }
 
-// Drive runs the driving half.
-func Drive(ctx context.Context, cfg Config, server netip.AddrPort, h Hooks) (Report, error) {
-	return Report{}, errors.New("the native engine is not built yet")
+// Run serves one client until the run is over. It is called once, and closes
+// the port. An error means that nothing can be said of the run: the client did
+// not come, went too soon, or the path was cut.
+func (s *Server) Run(ctx context.Context, h Hooks) (Report, error) {
+	if s.udp != nil {
+		return s.udp.run(ctx, h)
+	}
+	if s.run.cfg.Test == TCPCRR {
+		return s.runCRR(ctx, h)
+	}
+	list := roles(s.run.cfg)
+	d := &door{run: s.run, l: s.tcp, expected: len(list), arrived: make(chan arrival, len(list)), seen: map[int]bool{}}
+	closed := make(chan struct{})
+	go func() { defer close(closed); d.open() }()
+	workers, err := s.welcome(ctx, d, list)
+	var report Report
+	if err == nil {
+		report, err = s.run.do(ctx, workers, s.mainWindow(), h)
+	}
+	err = errors.Join(err, s.tcp.Close())
+	<-closed
+	if err != nil {
+		return Report{}, err
+	}
+	report.Strangers = s.run.strangers.Load()
+	return report, nil
+}
+
+// mainWindow is the window that this half's probes follow.
+func (s *Server) mainWindow() *window {
+	if s.run.cfg.Direction == Reverse {
+		return s.run.send
+	}
+	return s.run.recv
+}
+
+func (s *Server) welcome(ctx context.Context, d *door, list []role) ([]worker, error) {
+	conns, err := d.gather(ctx)
+	if err != nil {
+		return nil, err
+	}
+	fds, err := take(conns, func(i int) bool { return list[i] == roundTrips })
+	if err != nil {
+		return nil, err
+	}
+	var workers []worker
+	for i, fd := range fds {
+		switch list[i] {
+		case upload:
+			workers = append(workers, newTCPReceiver(s.run, fd))
+		case download:
+			w, err := newTCPSender(s.run, fd)
+			if err != nil {
+				return nil, errors.Join(err, closeFDs(fds))
+			}
+			workers = append(workers, w)
+		case roundTrips:
+			workers = append(workers, newTCPEcho(s.run, fd))
+		}
+	}
+	return workers, nil
 }

@@ -1,8 +1,8 @@
 // Package traffic is the native traffic engine: raw system calls on locked
 // threads, no allocation in a hot loop, the receiver's count as the result.
 //
-// A run has two halves. Serve opens the data ports at one place; Drive runs at
-// the other and connects to them. Control never goes over the data ports: the
+// A run has two halves. Listen opens the data port at one place; Drive runs at
+// the other and connects to it. Control never goes over the data ports: the
 // two halves get their Config, and give their Report, through their agents.
 package traffic
 
@@ -68,8 +68,12 @@ type Report struct {
 	// Transactions completed in the window, and lost ones (UDP).
 	Transactions     *int64 `json:"transactions,omitempty"`
 	TransactionsLost *int64 `json:"transactions_lost,omitempty"`
-	// Datagram bookkeeping over the packets sent inside the sender's window.
-	Lost          *int64   `json:"lost,omitempty"`
+	// Datagram bookkeeping of a receiver, over those that were sent inside the
+	// sender's window (each says so of itself): Arrived is how many different
+	// ones came, so that the other half's SentPackets - Arrived are lost. Below
+	// 8 bytes a datagram has no number, below 24 no time: what needs them is
+	// then nil, and Arrived counts a duplicate as another.
+	Arrived       *int64   `json:"arrived,omitempty"`
 	Reordered     *int64   `json:"reordered,omitempty"`
 	Duplicated    *int64   `json:"duplicated,omitempty"`
 	JitterSeconds *float64 `json:"jitter_seconds,omitempty"`

@@ -1,0 +1,306 @@
+package traffic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// tcp_crr: connect, one transaction, close. Each connection begins with the
+// run's token, in the same segment as the request. The server closes first, so
+// that the waiting ends (TIME_WAIT) are the server's and the client's ports can
+// be used again at once.
+
+// crrAsker makes one connection after the other.
+type crrAsker struct {
+	*run
+	server    netip.AddrPort
+	req, resp []byte
+	latency   *recorder
+	n         int64
+}
+
+func (r *run) callCRR(server netip.AddrPort) ([]worker, error) {
+	var workers []worker
+	for range r.cfg.Streams {
+		workers = append(workers, &crrAsker{
+			run: r, server: server, latency: newRecorder(),
+			req:  append(r.token[:], make([]byte, r.cfg.requestBytes())...),
+			resp: make([]byte, r.cfg.responseBytes()+1),
+		})
+	}
+	return workers, nil
+}
+
+func (a *crrAsker) work() error {
+	addr, family := sockaddr(a.server)
+	var begin, end int64
+	for !a.stopped.Load() {
+		start := nanotime()
+		if err := a.transact(family, addr); err != nil {
+			return err
+		}
+		now := nanotime()
+		if begin == 0 {
+			begin, end = a.recv.first(now)
+		}
+		if now >= end {
+			return nil
+		}
+		if now >= begin {
+			a.latency.record(now - start)
+			a.n++
+		}
+	}
+	return nil
+}
+
+// transact is one connection from beginning to end.
+func (a *crrAsker) transact(family int, addr unix.Sockaddr) error {
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
+	if err != nil {
+		return fmt.Errorf("socket: %w", err)
+	}
+	defer unix.Close(fd) // the server has closed already
+	if err := tuneTCP(fd, true); err != nil {
+		return err
+	}
+	for began := nanotime(); ; {
+		// A connect that the socket's timeout ended goes on when called again.
+		err = unix.Connect(fd, addr)
+		if err == nil || err == unix.EISCONN {
+			break
+		}
+		if !connecting(err) {
+			return fmt.Errorf("connect to %v: %w", a.server, err)
+		}
+		if nanotime()-began > a.idle {
+			return a.errSilent("no connection could be made")
+		}
+		if a.stopped.Load() {
+			return nil
+		}
+	}
+	if err := a.sendAll(fd, a.req); err != nil {
+		return err
+	}
+	heard := nanotime()
+	for got := 0; !a.stopped.Load(); {
+		n, errno := recv(fd, unsafe.Pointer(&a.resp[0]), len(a.resp), 0)
+		switch {
+		case errno == 0 && n == 0 && got == a.cfg.responseBytes():
+			return nil
+		case errno == 0 && n > 0:
+			got += n
+		default:
+			if err := a.silence(n, errno, nanotime()-heard); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func connecting(err error) bool {
+	return err == unix.EINPROGRESS || err == unix.EALREADY || err == unix.EINTR || err == unix.EAGAIN
+}
+
+func (a *crrAsker) report(t *tally) {
+	count(&t.transactions, a.n)
+	t.latency = append(t.latency, a.latency)
+}
+
+// sockaddr is an address for package unix, made once.
+func sockaddr(a netip.AddrPort) (unix.Sockaddr, int) {
+	if ip := a.Addr().Unmap(); ip.Is4() {
+		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: ip.As4()}, unix.AF_INET
+	}
+	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16(), ZoneId: zone(a.Addr())}, unix.AF_INET6
+}
+
+const (
+	crrPending = 1024 // connections without a whole request, per thread
+	crrEvents  = 64
+)
+
+// crrServer serves connections from one listener that all its threads share.
+type crrServer struct {
+	*run
+	listener, epoll int
+	req, resp       []byte
+	events          []unix.EpollEvent
+	conns           map[int32]crrConn
+	opened          bool
+}
+
+// crrConn is a connection whose request is not whole.
+type crrConn struct {
+	got   int
+	token [tokenBytes]byte
+	since int64
+}
+
+func (s *Server) runCRR(ctx context.Context, h Hooks) (Report, error) {
+	fd, err := dup(s.tcp)
+	err = errors.Join(err, s.tcp.Close())
+	if err != nil {
+		return Report{}, err
+	}
+	defer unix.Close(fd) // nothing is to be flushed to a listener
+	// Accepted connections inherit these.
+	if err := tuneTCP(fd, true); err != nil {
+		return Report{}, err
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return Report{}, err
+	}
+	var workers []worker
+	for range min(s.run.cfg.Streams, max(1, runtime.NumCPU())) {
+		workers = append(workers, &crrServer{run: s.run, listener: fd, req: make([]byte, tokenBytes+s.run.cfg.requestBytes()), resp: make([]byte, s.run.cfg.responseBytes()), events: make([]unix.EpollEvent, crrEvents), conns: map[int32]crrConn{}})
+	}
+	return s.run.do(ctx, workers, s.run.recv, h)
+}
+
+func (s *crrServer) work() (err error) {
+	if s.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return fmt.Errorf("epoll: %w", err)
+	}
+	defer func() {
+		for fd := range s.conns {
+			_ = unix.Close(int(fd)) // a stranger's
+		}
+		err = errors.Join(err, unix.Close(s.epoll))
+	}()
+	if err := s.watch(s.listener, unix.EPOLLIN|unix.EPOLLEXCLUSIVE); err != nil {
+		return err
+	}
+	heard := nanotime()
+	swept := heard
+	for !s.stopped.Load() {
+		n, err := unix.EpollWait(s.epoll, s.events, int(pollInterval.Milliseconds()))
+		now := nanotime()
+		if err != nil && err != unix.EINTR {
+			return fmt.Errorf("epoll: %w", err)
+		}
+		for _, e := range s.events[:max(n, 0)] {
+			served, err := s.event(e.Fd, now)
+			if err != nil {
+				return err
+			}
+			if served {
+				heard = now
+			}
+		}
+		if n <= 0 && s.over.Load() {
+			return nil
+		}
+		if now-heard > s.quietLimit() && !s.over.Load() {
+			return s.errSilent("no request came")
+		}
+		if now-swept > int64(pollInterval) {
+			swept = now
+			s.sweep(now)
+		}
+	}
+	return nil
+}
+
+// quietLimit is longer before the first request: the client is still starting.
+func (s *crrServer) quietLimit() int64 {
+	if s.recv.begin.Load() == 0 {
+		return int64(firstWait)
+	}
+	return s.idle
+}
+
+func (s *crrServer) watch(fd int, events uint32) error {
+	if err := unix.EpollCtl(s.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)}); err != nil {
+		return fmt.Errorf("epoll: %w", err)
+	}
+	return nil
+}
+
+// event handles one ready descriptor, and tells whether a request was served.
+func (s *crrServer) event(fd int32, now int64) (bool, error) {
+	if int(fd) != s.listener {
+		return s.read(fd)
+	}
+	conn, _, errno := unix.RawSyscall6(unix.SYS_ACCEPT4, uintptr(s.listener), 0, 0, unix.SOCK_CLOEXEC, 0, 0)
+	if errno != 0 {
+		return false, nil // another thread took it, or it is gone
+	}
+	if len(s.conns) >= crrPending {
+		s.sweep(now + int64(greetWait)) // all strangers'
+	}
+	s.conns[int32(conn)] = crrConn{since: now}
+	if served, err := s.read(int32(conn)); served || err != nil {
+		return served, err
+	}
+	if _, waits := s.conns[int32(conn)]; !waits {
+		return false, nil // refused
+	}
+	return false, s.watch(int(conn), unix.EPOLLIN)
+}
+
+// read takes what is there of a request; a whole one is answered and the
+// connection closed.
+func (s *crrServer) read(fd int32) (bool, error) {
+	c, waits := s.conns[fd]
+	if !waits {
+		return false, nil
+	}
+	for {
+		n, errno := recv(int(fd), unsafe.Pointer(&s.req[0]), len(s.req)-c.got, unix.MSG_DONTWAIT)
+		if temporary(errno) {
+			s.conns[fd] = c
+			return false, nil
+		}
+		if errno != 0 || n == 0 {
+			s.refuse(fd)
+			return false, nil
+		}
+		if c.got < tokenBytes {
+			copy(c.token[c.got:], s.req[:n])
+		}
+		if c.got += n; c.got >= tokenBytes && c.token != s.token {
+			s.refuse(fd)
+			return false, nil
+		}
+		if c.got == len(s.req) {
+			break
+		}
+	}
+	if !s.opened {
+		s.recv.first(nanotime())
+		s.opened = true
+	}
+	delete(s.conns, fd)
+	err := s.sendAll(int(fd), s.resp)
+	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
+		err = nil // a client that was ended in its last transaction
+	}
+	return true, errors.Join(err, unix.Close(int(fd)))
+}
+
+// refuse closes a stranger's connection.
+func (s *crrServer) refuse(fd int32) {
+	_ = unix.Close(int(fd)) // a stranger's
+	delete(s.conns, fd)
+	s.strangers.Add(1)
+}
+
+// sweep refuses connections that take too long to greet.
+func (s *crrServer) sweep(now int64) {
+	for fd, c := range s.conns {
+		if now-c.since > int64(greetWait) {
+			s.refuse(fd)
+		}
+	}
+}
+
+func (s *crrServer) report(*tally) {}

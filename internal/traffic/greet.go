@@ -1,0 +1,252 @@
+package traffic
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A TCP data connection begins with a greeting: the run's token and the
+// connection's place in roles. When all connections of the run have come, the
+// server answers each with one byte, and traffic begins.
+
+const (
+	greetingBytes = tokenBytes + 4
+	// greetWait is how long a connection may take to greet.
+	greetWait = 2 * time.Second
+	// pendingLimit is how many connections may be without a greeting at once;
+	// the oldest is closed then. A client of ours greets at once.
+	pendingLimit = 256
+	// firstWait is how long a server waits for its client, gatherWait for the
+	// rest of it, and a client for its server.
+	firstWait  = 30 * time.Second
+	gatherWait = 3 * time.Second
+)
+
+func greeting(token [tokenBytes]byte, index int) []byte {
+	return binary.LittleEndian.AppendUint32(token[:], uint32(index))
+}
+
+// door accepts connections, lets those in that greet, and counts the others.
+type door struct {
+	run      *run
+	l        *net.TCPListener
+	expected int
+	arrived  chan arrival
+
+	mu      sync.Mutex
+	seen    map[int]bool
+	pending []net.Conn
+	greets  sync.WaitGroup
+}
+
+type arrival struct {
+	index int
+	conn  *net.TCPConn
+}
+
+func listenTCP(ctx context.Context) (*net.TCPListener, error) {
+	// No keepalive and no MPTCP: neither is in what published tools measure.
+	lc := net.ListenConfig{KeepAlive: -1}
+	lc.SetMultipathTCP(false)
+	l, err := lc.Listen(ctx, "tcp", ":0")
+	if err != nil {
+		return nil, fmt.Errorf("open a data port: %w", err)
+	}
+	return l.(*net.TCPListener), nil
+}
+
+// open accepts until the listener is closed.
+func (d *door) open() {
+	for {
+		conn, err := d.l.AcceptTCP()
+		if errors.Is(err, net.ErrClosed) {
+			break
+		}
+		if err != nil {
+			time.Sleep(time.Millisecond) // out of files, or a connection that went at once
+			continue
+		}
+		d.admit(conn)
+	}
+	d.mu.Lock()
+	for _, c := range d.pending {
+		_ = c.Close() // a stranger's
+	}
+	d.mu.Unlock()
+	d.greets.Wait()
+}
+
+// admit waits for a greeting without holding up the others.
+func (d *door) admit(conn *net.TCPConn) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.pending) >= pendingLimit {
+		_ = d.pending[0].Close() // a stranger's; its goroutine counts it
+		d.pending = d.pending[1:]
+	}
+	d.pending = append(d.pending, conn)
+	d.greets.Add(1)
+	go func() {
+		defer d.greets.Done()
+		index, ok := d.greet(conn)
+		if ok {
+			d.arrived <- arrival{index, conn}
+			return
+		}
+		_ = conn.Close() // a stranger's
+		d.run.strangers.Add(1)
+	}()
+}
+
+func (d *door) greet(conn *net.TCPConn) (int, bool) {
+	var got [greetingBytes]byte
+	err := conn.SetReadDeadline(time.Now().Add(greetWait))
+	if err == nil {
+		_, err = io.ReadFull(conn, got[:])
+	}
+	if err == nil {
+		err = conn.SetReadDeadline(time.Time{})
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, c := range d.pending {
+		if c == conn {
+			d.pending = append(d.pending[:i], d.pending[i+1:]...)
+			break
+		}
+	}
+	index := int(binary.LittleEndian.Uint32(got[tokenBytes:]))
+	if err != nil || [tokenBytes]byte(got[:tokenBytes]) != d.run.token || index >= d.expected || d.seen[index] {
+		return 0, false
+	}
+	d.seen[index] = true
+	return index, true
+}
+
+// gather waits until all connections have come, and answers them.
+func (d *door) gather(ctx context.Context) ([]*net.TCPConn, error) {
+	conns := make([]*net.TCPConn, d.expected)
+	fail := func(err error) ([]*net.TCPConn, error) {
+		return nil, errors.Join(err, closeAll(conns))
+	}
+	timer := time.NewTimer(firstWait)
+	defer timer.Stop()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for n := 0; n < d.expected; {
+		select {
+		case a := <-d.arrived:
+			if conns[a.index] = a.conn; n == 0 {
+				timer.Reset(gatherWait)
+			}
+			n++
+		case <-timer.C:
+			return fail(fmt.Errorf("%d of %d connections came in time", n, d.expected))
+		case <-tick.C:
+			if d.run.over.Load() {
+				return fail(fmt.Errorf("%d of %d connections had come when the client was over", n, d.expected))
+			}
+		case <-ctx.Done():
+			return fail(context.Cause(ctx))
+		}
+	}
+	for _, c := range conns {
+		if _, err := c.Write([]byte{1}); err != nil {
+			return fail(fmt.Errorf("answer a connection: %w", err))
+		}
+	}
+	return conns, nil
+}
+
+func closeAll(conns []*net.TCPConn) error {
+	var errs error
+	for _, c := range conns {
+		if c != nil {
+			errs = errors.Join(errs, c.Close())
+		}
+	}
+	return errs
+}
+
+// dial opens the client's connections and waits for the server's answers.
+func dial(ctx context.Context, r *run, server netip.AddrPort, n int) ([]*net.TCPConn, error) {
+	conns := make([]*net.TCPConn, n)
+	fail := func(err error) ([]*net.TCPConn, error) {
+		return nil, errors.Join(err, closeAll(conns))
+	}
+	d := net.Dialer{Timeout: gatherWait, KeepAlive: -1}
+	d.SetMultipathTCP(false)
+	for i := range conns {
+		c, err := d.DialContext(ctx, "tcp", server.String())
+		if err != nil {
+			return fail(err)
+		}
+		conns[i] = c.(*net.TCPConn)
+		if _, err := c.Write(greeting(r.token, i)); err != nil {
+			return fail(fmt.Errorf("greet the server: %w", err))
+		}
+	}
+	stop := context.AfterFunc(ctx, func() {
+		for _, c := range conns {
+			_ = c.SetReadDeadline(time.Unix(1, 0)) // a read that is over needs no deadline
+		}
+	})
+	defer stop()
+	for _, c := range conns {
+		var b [1]byte
+		err := c.SetReadDeadline(time.Now().Add(gatherWait))
+		if err == nil {
+			_, err = io.ReadFull(c, b[:])
+		}
+		if ctx.Err() != nil {
+			return fail(context.Cause(ctx))
+		}
+		if err != nil {
+			return fail(fmt.Errorf("no answer from the server: %w", err))
+		}
+	}
+	return conns, nil
+}
+
+// take makes plain file descriptors of connections, for blocking system calls.
+func take(conns []*net.TCPConn, roundTrips func(i int) bool) ([]int, error) {
+	fds := make([]int, 0, len(conns))
+	var errs error
+	for i, c := range conns {
+		fd, err := dup(c)
+		if err == nil {
+			fds = append(fds, fd)
+			err = tuneTCP(fd, roundTrips(i))
+		}
+		errs = errors.Join(errs, err, c.Close())
+	}
+	if errs != nil {
+		for _, fd := range fds {
+			_ = unix.Close(fd) // the run fails for the reason in errs
+		}
+		return nil, errs
+	}
+	return fds, nil
+}
+
+// dup gives a file descriptor of its own for a socket of package net.
+func dup(c syscall.Conn) (int, error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	fd := -1
+	var dupErr error
+	err = raw.Control(func(s uintptr) { fd, dupErr = unix.FcntlInt(s, unix.F_DUPFD_CLOEXEC, 0) })
+	return fd, errors.Join(err, dupErr)
+}

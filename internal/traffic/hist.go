@@ -1,0 +1,76 @@
+package traffic
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// The range of the histograms: 1 ns to 60 s with 3 digits.
+const (
+	histMin    = 1
+	histMax    = 60_000_000_000
+	histDigits = 3
+)
+
+// recorder takes latencies in nanoseconds: the histogram for percentiles, and
+// the exact moments beside it. The moments are kept about the first value, so
+// that their sums lose no digits.
+type recorder struct {
+	hist       *hdrhistogram.Histogram
+	n          int64
+	pivot      float64
+	sum, sq    float64
+	least, top int64
+}
+
+func newRecorder() *recorder {
+	return &recorder{hist: hdrhistogram.New(histMin, histMax, histDigits), least: math.MaxInt64}
+}
+
+// record takes one value. What is longer than the histogram's range is counted
+// in its last bucket; the exact maximum is kept.
+func (r *recorder) record(v int64) {
+	if r.n == 0 {
+		r.pivot = float64(v)
+	}
+	d := float64(v) - r.pivot
+	r.n++
+	r.sum += d
+	r.sq += d * d
+	r.least, r.top = min(r.least, v), max(r.top, v)
+	_ = r.hist.RecordValue(min(max(v, histMin), histMax)) // it is in range
+}
+
+// merge gives one histogram of several recorders; nil where nothing was recorded.
+func merge(recorders []*recorder) (*Histogram, error) {
+	var n int64
+	var mean, m2 float64
+	all := newRecorder()
+	for _, r := range recorders {
+		if r.n == 0 {
+			continue
+		}
+		// Chan, Golub, LeVeque 1983: the moments of two sets from theirs.
+		k := float64(r.n)
+		rMean, rM2 := r.pivot+r.sum/k, r.sq-r.sum*r.sum/k
+		d := rMean - mean
+		total := float64(n) + k
+		m2 += rM2 + d*d*float64(n)*k/total
+		mean += d * k / total
+		n += r.n
+		all.least, all.top = min(all.least, r.least), max(all.top, r.top)
+		if dropped := all.hist.Merge(r.hist); dropped != 0 {
+			return nil, fmt.Errorf("histogram: %d values were dropped", dropped)
+		}
+	}
+	if n == 0 {
+		return nil, nil
+	}
+	raw, err := all.hist.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		return nil, fmt.Errorf("histogram: %w", err)
+	}
+	return &Histogram{Count: n, HDRBase64: string(raw), MeanNanoseconds: mean, StddevNanoseconds: math.Sqrt(max(0, m2/float64(n))), MinNanoseconds: all.least, MaxNanoseconds: all.top}, nil
+}

@@ -1,0 +1,148 @@
+package traffic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// role is what one connection or flow of a run is for.
+type role byte
+
+const (
+	upload     role = iota // the client sends
+	download               // the server sends
+	roundTrips             // requests from the client, responses from the server
+)
+
+// roles lists the connections or flows of a run; both halves make the same
+// list, and a connection names its place in it.
+func roles(cfg Config) []role {
+	var list []role
+	add := func(r role, n int) {
+		for range n {
+			list = append(list, r)
+		}
+	}
+	switch {
+	case cfg.roundTrips():
+		add(roundTrips, cfg.Streams)
+		return list
+	case cfg.Direction == Reverse:
+		add(download, cfg.Streams)
+	case cfg.Direction == Bidirectional:
+		add(upload, cfg.Streams)
+		add(download, cfg.Streams)
+	default:
+		add(upload, cfg.Streams)
+	}
+	if cfg.Test == LatencyUnderLoad {
+		add(roundTrips, 1)
+	}
+	return list
+}
+
+// worker is one thread of a half.
+type worker interface {
+	// work runs to the end of the worker's part; an error fails the run.
+	work() error
+	// report adds what it counted.
+	report(*tally)
+}
+
+// run is what all threads of one half share.
+type run struct {
+	cfg   Config
+	token [tokenBytes]byte
+	cpus  []int
+	idle  int64 // nanoseconds of silence that end the run
+	// recv is the window of what this half receives (bytes, or responses), send
+	// that of what it sends.
+	recv, send *window
+
+	over      atomic.Bool // the other half is through
+	stopped   atomic.Bool // the run has failed or was cancelled
+	strangers atomic.Int64
+
+	mu  sync.Mutex
+	err error
+}
+
+func newRun(cfg Config) (*run, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	token, err := cfg.token()
+	if err != nil {
+		return nil, err
+	}
+	cpus, err := usable(cfg.CPUs)
+	if err != nil {
+		return nil, err
+	}
+	return &run{cfg: cfg, token: token, cpus: cpus, idle: cfg.idle(), recv: newWindow(cfg), send: newWindow(cfg)}, nil
+}
+
+// fail ends all threads of this half; the first reason is kept.
+func (r *run) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		r.err = err
+	}
+	r.stopped.Store(true)
+}
+
+// do runs the workers, each on a thread of its own, and adds up what they
+// counted. main is the window that this half's probes follow.
+func (r *run) do(ctx context.Context, workers []worker, main *window, h Hooks) (Report, error) {
+	room(len(workers))
+	stop := context.AfterFunc(ctx, func() { r.fail(context.Cause(ctx)) })
+	defer stop()
+	over, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		main.watch(h, over)
+	}()
+	var threads sync.WaitGroup
+	for i, w := range workers {
+		threads.Add(1)
+		go func() {
+			defer threads.Done()
+			if err := own(i, r.cpus); err != nil {
+				r.fail(err)
+				return
+			}
+			if err := w.work(); err != nil {
+				r.fail(err)
+			}
+		}()
+	}
+	threads.Wait()
+	close(over)
+	<-watched
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err != nil {
+		return Report{}, r.err
+	}
+	t := tally{cfg: r.cfg}
+	for _, w := range workers {
+		w.report(&t)
+	}
+	report, err := t.report()
+	report.Strangers = r.strangers.Load()
+	return report, err
+}
+
+// errSilent is the reason when nothing was heard for too long.
+func (r *run) errSilent(what string) error {
+	return fmt.Errorf("%s for %.3g s: the other end is gone, or the path is cut", what, float64(r.idle)/1e9)
+}
+
+var (
+	errEarly = errors.New("the other end closed the connection before the measured window was over")
+	errDead  = errors.New("the other end does not end the run: it is gone, or the path is cut")
+)

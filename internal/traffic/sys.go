@@ -1,0 +1,142 @@
+package traffic
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The system calls of the hot loops. They are raw: the Go scheduler is not told
+// of them, so that nothing comes between the kernel and the loop. That is right
+// here only: each runs on a thread of its own, is bounded by a socket timeout
+// of pollInterval, and there are more Ps than such threads (see room).
+
+func send(fd int, p unsafe.Pointer, n, flags int) (int, unix.Errno) {
+	r, _, e := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(p), uintptr(n), uintptr(flags), 0, 0)
+	return int(r), e
+}
+
+func recv(fd int, p unsafe.Pointer, n, flags int) (int, unix.Errno) {
+	r, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(p), uintptr(n), uintptr(flags), 0, 0)
+	return int(r), e
+}
+
+// mmsghdr is struct mmsghdr (sendmmsg(2)).
+type mmsghdr struct {
+	hdr unix.Msghdr
+	n   uint32
+	_   [4]byte
+}
+
+func sendmmsg(fd int, msgs *mmsghdr, n, flags int) (int, unix.Errno) {
+	r, _, e := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(msgs)), uintptr(n), uintptr(flags), 0, 0)
+	return int(r), e
+}
+
+func recvmmsg(fd int, msgs *mmsghdr, n, flags int) (int, unix.Errno) {
+	r, _, e := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(msgs)), uintptr(n), uintptr(flags), 0, 0)
+	return int(r), e
+}
+
+// sleepUntil sleeps until a time of nanotime, at most pollInterval.
+func sleepUntil(t int64) {
+	if late := nanotime() + int64(pollInterval); t > late {
+		t = late
+	}
+	ts := unix.NsecToTimespec(t)
+	// An interrupted sleep is a short one: the caller's loop looks at the clock.
+	unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+}
+
+// temporary tells that a call ended without anything being wrong: a timeout of
+// the socket, or a signal.
+func temporary(e unix.Errno) bool { return e == unix.EAGAIN || e == unix.EINTR }
+
+// room makes sure that there is a P for each thread of a hot loop and more:
+// a raw system call keeps its P, and an agent may hold both halves of a run.
+func room(threads int) {
+	if n := 2*threads + 8; runtime.GOMAXPROCS(0) < n {
+		runtime.GOMAXPROCS(n)
+	}
+}
+
+// own makes the calling goroutine the only one of its thread, pins that to a
+// CPU and makes its sleeps exact. The thread ends with the goroutine.
+func own(index int, cpus []int) error {
+	runtime.LockOSThread()
+	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("timer slack: %w", err)
+	}
+	if len(cpus) == 0 {
+		return nil
+	}
+	var set unix.CPUSet
+	set.Set(cpus[index%len(cpus)])
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("pin to CPU %d: %w", cpus[index%len(cpus)], err)
+	}
+	return nil
+}
+
+// usable keeps those of the wanted CPUs that this process may run on.
+func usable(wanted []int) ([]int, error) {
+	if len(wanted) == 0 {
+		return nil, nil
+	}
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil, fmt.Errorf("which CPUs may be used: %w", err)
+	}
+	var have []int
+	for _, c := range wanted {
+		if set.IsSet(c) {
+			have = append(have, c)
+		}
+	}
+	if len(have) == 0 {
+		return nil, fmt.Errorf("pin_cpus: this end may run on none of the CPUs %v: leave pin_cpus out on this machine", wanted)
+	}
+	return have, nil
+}
+
+// timeouts bounds every blocking call on a socket.
+func timeouts(fd int) error {
+	tv := unix.NsecToTimeval(int64(pollInterval))
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
+		return fmt.Errorf("SO_RCVTIMEO: %w", err)
+	}
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &tv); err != nil {
+		return fmt.Errorf("SO_SNDTIMEO: %w", err)
+	}
+	return nil
+}
+
+// tuneTCP prepares a data connection. Messages of round trips are not held
+// back by Nagle's algorithm; those of a stream are, as iperf3's and netperf's.
+func tuneTCP(fd int, roundTrips bool) error {
+	if err := unix.SetNonblock(fd, false); err != nil {
+		return err
+	}
+	noDelay := 0
+	if roundTrips {
+		noDelay = 1
+	}
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, noDelay); err != nil {
+		return fmt.Errorf("TCP_NODELAY: %w", err)
+	}
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(idleLimit/time.Millisecond)); err != nil {
+		return fmt.Errorf("TCP_USER_TIMEOUT: %w", err)
+	}
+	return timeouts(fd)
+}
+
+// abort closes a connection and throws away what is still to be sent.
+func abort(fd int) error {
+	if err := unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}); err != nil {
+		return err
+	}
+	return unix.Close(fd)
+}

@@ -1,0 +1,203 @@
+package traffic
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The stream of a TCP connection: the sender sends until the receiver, whose
+// window counts, says that it has seen enough by one byte the other way. So
+// neither a slow link nor a deep socket buffer can end the traffic too soon.
+
+const (
+	// streamBuffer is what a receiver reads at once at most.
+	streamBuffer = 128 << 10
+	// tailLimit is how long a sender goes on after its own window for a
+	// receiver that does not end the run.
+	tailLimit = idleLimit
+	// goodbye is how long a receiver goes on after its window for a sender that
+	// does not stop.
+	goodbye = int64(1e9)
+)
+
+type tcpSender struct {
+	*run
+	fd    int
+	buf   []byte
+	pace  pacer
+	zero  *zeroCopy
+	bytes int64
+	first *unix.TCPInfo
+	last  *unix.TCPInfo
+}
+
+func newTCPSender(r *run, fd int) (*tcpSender, error) {
+	s := &tcpSender{run: r, fd: fd, buf: make([]byte, r.cfg.MessageBytes), pace: newPacer(r.cfg)}
+	if r.cfg.ZeroCopy {
+		var err error
+		if s.zero, err = newZeroCopy(fd); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *tcpSender) work() (err error) {
+	// What is still in the socket's buffer belongs to nobody's window.
+	defer func() {
+		if e := abort(s.fd); err == nil && e != nil {
+			err = fmt.Errorf("close: %w", e)
+		}
+	}()
+	now := nanotime()
+	begin, end := s.send.first(now)
+	s.pace.start = now
+	heard := now // the last time that the kernel took something
+	off := 0
+	for !s.stopped.Load() {
+		if off == 0 && s.pace.due(now, 1) == 0 {
+			s.pace.sleep(now)
+			heard = now
+		} else {
+			n, errno := s.sendSome(off)
+			switch {
+			case errno == 0:
+				heard = now
+				if now >= begin && now < end {
+					s.bytes += int64(n)
+				}
+				if off += n; off == len(s.buf) {
+					off = 0
+					s.pace.sent++
+				}
+			case temporary(errno):
+			case now >= end && (errno == unix.EPIPE || errno == unix.ECONNRESET):
+				return s.info(&s.last)
+			default:
+				return fmt.Errorf("send: %w", errno)
+			}
+		}
+		now = nanotime()
+		if s.first == nil && now >= begin {
+			if err := s.info(&s.first); err != nil {
+				return err
+			}
+		}
+		if now >= end {
+			if s.last == nil {
+				if err := s.info(&s.last); err != nil {
+					return err
+				}
+			}
+			if s.told() {
+				return nil
+			}
+			if now > end+int64(tailLimit)+s.warmupSlack() {
+				return errDead
+			}
+		}
+		if now-heard > s.idle {
+			return s.errSilent("nothing could be sent")
+		}
+	}
+	return nil
+}
+
+// warmupSlack is what the receiver's window may lie behind the sender's: bytes
+// may take long to get through a slow link.
+func (s *tcpSender) warmupSlack() int64 { return int64(s.cfg.Warmup + s.cfg.Window) }
+
+func (s *tcpSender) sendSome(off int) (int, unix.Errno) {
+	if s.zero != nil {
+		return s.zero.send(unsafe.Pointer(&s.buf[off]), len(s.buf)-off)
+	}
+	return send(s.fd, unsafe.Pointer(&s.buf[off]), len(s.buf)-off, unix.MSG_NOSIGNAL)
+}
+
+// told tells whether the receiver has seen enough, or has closed.
+func (s *tcpSender) told() bool {
+	var b [1]byte
+	_, errno := recv(s.fd, unsafe.Pointer(&b), 1, unix.MSG_DONTWAIT)
+	return errno == 0 || errno == unix.ECONNRESET || errno == unix.EPIPE
+}
+
+func (s *tcpSender) info(to **unix.TCPInfo) error {
+	i, err := unix.GetsockoptTCPInfo(s.fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+	if err != nil {
+		return fmt.Errorf("TCP_INFO: %w", err)
+	}
+	*to = i
+	return nil
+}
+
+func (s *tcpSender) report(t *tally) {
+	count(&t.sentBytes, s.bytes)
+	t.addTCP(s.first, s.last)
+	if s.zero != nil {
+		s.zero.report(t)
+	}
+}
+
+type tcpReceiver struct {
+	*run
+	fd     int
+	buf    []byte
+	bytes  int64
+	series series
+}
+
+func newTCPReceiver(r *run, fd int) *tcpReceiver {
+	return &tcpReceiver{run: r, fd: fd, buf: make([]byte, max(streamBuffer, r.cfg.MessageBytes)), series: newSeries(r.cfg.Window)}
+}
+
+func (s *tcpReceiver) work() error {
+	defer unix.Close(s.fd) // what it read is counted already
+	heard := nanotime()
+	var begin, end int64
+	told := false
+	p, size := unsafe.Pointer(&s.buf[0]), len(s.buf)
+	for !s.stopped.Load() {
+		n, errno := recv(s.fd, p, size, 0)
+		now := nanotime()
+		switch {
+		case errno == 0 && n > 0:
+			heard = now
+			if begin == 0 {
+				begin, end = s.recv.first(now)
+			}
+			if now >= begin && now < end {
+				s.bytes += int64(n)
+				s.series.add(now-begin, int64(n))
+			}
+		case errno == 0 || errno == unix.ECONNRESET:
+			if begin == 0 || now < end {
+				return errEarly
+			}
+			return nil
+		case !temporary(errno):
+			return fmt.Errorf("receive: %w", errno)
+		case now-heard > s.idle && (begin == 0 || now < end):
+			return s.errSilent("nothing was received")
+		}
+		if begin == 0 || now < end {
+			continue
+		}
+		if !told {
+			told = true
+			var b [1]byte
+			// A sender that is gone already needs not be told.
+			_, _ = send(s.fd, unsafe.Pointer(&b), 1, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+		}
+		if now > end+goodbye {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (s *tcpReceiver) report(t *tally) {
+	count(&t.bytes, s.bytes)
+	t.addSeries(s.series)
+}
