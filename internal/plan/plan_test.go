@@ -17,6 +17,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/workload"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -271,6 +272,28 @@ func TestEstimate(t *testing.T) {
 		if least != tt.least || most != tt.most {
 			t.Errorf("budget %g s: %v to %v, want %v to %v", tt.budget, least, most, tt.least, tt.most)
 		}
+	}
+}
+
+// The example that everybody runs first ends within six minutes: with 0.15 s
+// for what surrounds a sample, its least is two and its most five.
+func TestQuickstart(t *testing.T) {
+	takes := []string{"message_bytes", "streams"}
+	c, err := campaign.Load("../../examples/quickstart.yaml", campaign.Known{
+		Networks: []string{"host", "bridge", "flannel/vxlan", "flannel/host-gw", "calico/direct", "macvlan"},
+		Links:    []string{"unshaped"}, Profiles: []string{"default_settings"}, Testbeds: []string{"lab"},
+		Workloads: []workload.Spec{{Name: "tcp_stream", Factors: takes}, {Name: "tcp_rr", Factors: takes}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := New(c, 1)
+	if len(p.Cells) != 18 {
+		t.Errorf("%d cells, want 6 networks × 3 traffics", len(p.Cells))
+	}
+	least, most := p.Estimate(c.Sampling, 150*time.Millisecond)
+	if least > 125*time.Second || most > 300*time.Second {
+		t.Errorf("expected time %v to %v", least, most)
 	}
 }
 
