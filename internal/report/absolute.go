@@ -13,18 +13,33 @@ import (
 // absolute is, for each traffic of each group, the metric that it is judged by
 // with its interval, and a table of what else was measured.
 func absolute(d *document) []block {
+	return d.perTraffic(func(g *group, t result.Cell) []block {
+		m, ok := g.primary(t)
+		if !ok {
+			return nil
+		}
+		out := []block{{Table: d.intervals(g, t, m, t.Traffic()+": "+m.Label, absoluteOf)}}
+		if rest := d.others(g, t, m); rest != nil {
+			out = append(out, block{Table: rest})
+		}
+		return out
+	}, "Each figure is the median over blocks. The figure after ± is half the width of its interval.")
+}
+
+// perTraffic gathers blocks for each traffic, under a heading for each group
+// that has any. Above all of them stand words that hold for all.
+func (d *document) perTraffic(build func(*group, result.Cell) []block, words string) []block {
 	var out []block
 	for _, g := range d.groups {
+		var own []block
 		for _, t := range g.traffics {
-			m, ok := g.primary(t)
-			if !ok {
-				continue
+			own = append(own, build(g, t)...)
+		}
+		if len(own) > 0 {
+			if len(out) == 0 {
+				out = append(out, para(words))
 			}
-			caption := t.Traffic() + ": " + m.Label + "; " + g.title()
-			out = append(out, block{Table: d.intervals(g, t, m, caption, absoluteOf)})
-			if rest := d.others(g, t, m); rest != nil {
-				out = append(out, block{Table: rest})
-			}
+			out = append(append(out, head(g.title())), own...)
 		}
 	}
 	return out
@@ -72,21 +87,16 @@ func (d *document) intervals(g *group, t result.Cell, m unit.Metric, caption str
 			}
 		}
 	}
-	methods := map[string]bool{}
 	for _, r := range rows {
 		e, ok := find(r.summary, m.Name)
 		if !ok {
 			tab.Rows = append(tab.Rows, []cell{text(r.name), text("not measured"), text(""), text(""), text("")})
 			continue
 		}
-		methods[string(e.Method)] = true
 		tab.Rows = append(tab.Rows, []cell{
 			text(r.name), {Text: m.Format(e.Value, halfwidth(e)), Value: &e.Value}, intervalCell(m, e), barCell(m, e, most),
 			text(fmt.Sprint(e.N)),
 		})
-	}
-	if len(methods) > 0 {
-		tab.Notes = []string{"Each is the " + strings.Join(sortedKeys(methods), "; ") + ". The figure after ± is half the interval's width."}
 	}
 	return tab
 }
@@ -116,19 +126,25 @@ func barCell(m unit.Metric, e stat.Estimate, most float64) cell {
 // percentiles and CPU costs, which have sections of their own.
 func (d *document) others(g *group, t result.Cell, primary unit.Metric) *table {
 	rows := d.entries(g, t)
-	var shown []unit.Metric
-	for _, m := range unit.Metrics() {
-		if m.Name == primary.Name || strings.HasPrefix(m.Name, "latency_") {
-			continue
-		}
-		if slices.ContainsFunc(rows, func(r entry) bool { _, ok := r.summary.Absolute[m.Name]; return ok }) {
-			shown = append(shown, m)
-		}
-	}
+	shown := measuredBy(rows, unit.Metrics(), func(m unit.Metric) bool {
+		return m.Name != primary.Name && !strings.HasPrefix(m.Name, "latency_")
+	}, absoluteOf)
 	if len(shown) == 0 {
 		return nil
 	}
-	return d.metricTable(rows, shown, t.Traffic()+": what else was measured; "+g.title(), absoluteOf)
+	return d.metricTable(rows, shown, t.Traffic()+": what else was measured", absoluteOf)
+}
+
+// measuredBy lists those of some metrics that are wanted and that any row has.
+func measuredBy(rows []entry, of []unit.Metric, wanted func(unit.Metric) bool, find estimateOf) []unit.Metric {
+	var out []unit.Metric
+	for _, m := range of {
+		has := func(r entry) bool { _, ok := find(r.summary, m.Name); return ok }
+		if wanted(m) && slices.ContainsFunc(rows, has) {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 // metricTable is networks × metrics.

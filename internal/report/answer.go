@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
@@ -23,10 +24,13 @@ func answer(d *document) []block {
 			}
 		}
 		if len(items) > 0 {
-			out = append(out, para(g.title()+":"), list(items))
+			out = append(out, head(g.title()), list(items))
 		}
 	}
-	return append(out, list(d.progress()))
+	for _, p := range d.progress() {
+		out = append(out, para(p))
+	}
+	return out
 }
 
 // missing says what this campaign does not have to give a full answer.
@@ -123,6 +127,7 @@ func (d *document) figure(c stat.CellSummary) string {
 // order says who leads, who is last, and who cannot be told apart.
 func (d *document) order(g *group, t result.Cell, r stat.Ranking) string {
 	var first, last []stat.Ranked
+	var busy []string
 	for _, n := range r.Ranked {
 		if n.Rank == 1 {
 			first = append(first, n)
@@ -130,37 +135,31 @@ func (d *document) order(g *group, t result.Cell, r stat.Ranking) string {
 		if n.RankTo == len(r.Ranked) {
 			last = append(last, n)
 		}
-	}
-	tied := d.tieWords(r)
-	if len(first) == len(r.Ranked) {
-		return "Cannot tell apart: " + and(tied) + ". "
-	}
-	s := ""
-	if len(first) == 1 {
-		s = d.name(first[0].Network) + " is first" + d.rankedFigure(g, t, r, first[0]) + ". "
-	}
-	if len(last) == 1 {
-		s += d.name(last[0].Network) + " is last" + d.rankedFigure(g, t, r, last[0]) + ". "
-	}
-	for i, set := range tied {
-		if i == 0 {
-			s += "Cannot tell apart: "
-		} else {
-			s += "; "
-		}
-		s += set
-	}
-	if len(tied) > 0 {
-		s += ". "
-	}
-	var busy []string
-	for _, n := range r.Ranked {
 		if n.CPUBound {
 			busy = append(busy, d.name(n.Network))
 		}
 	}
+	s := ""
+	switch {
+	case len(first) == len(r.Ranked):
+		s = "All share the first place: none can be told apart from the best. "
+	case len(first) == 1:
+		s = d.name(first[0].Network) + " is first: it " + d.rankedFigure(g, t, r, first[0]) + ". "
+	case len(first) > 1:
+		var names []string
+		for _, n := range first {
+			names = append(names, d.name(n.Network))
+		}
+		s = and(names) + " share the first place; the first of them " + d.rankedFigure(g, t, r, first[0]) + ". "
+	}
+	if len(last) == 1 && len(r.Ranked) > 1 {
+		s += d.name(last[0].Network) + " is last: it " + d.rankedFigure(g, t, r, last[0]) + ". "
+	}
+	if tied := d.tieWords(r); len(tied) > 0 {
+		s += "Cannot tell apart: " + strings.Join(tied, "; ") + ". "
+	}
 	if len(busy) > 0 {
-		s += "A core was at least 95 % busy with " + and(busy) + ": the processor is the limit there. "
+		s += "A core was at least 95 % busy with " + and(busy) + ": there the processor is the limit. "
 	}
 	return s
 }
@@ -178,10 +177,10 @@ func (d *document) tieWords(r stat.Ranking) []string {
 func (d *document) rankedFigure(g *group, t result.Cell, r stat.Ranking, n stat.Ranked) string {
 	c, ok := g.cell(n.Network, t)
 	if ok && r.Metric == c.Primary {
-		return ": it " + d.figure(c)
+		return d.figure(c)
 	}
 	m, _ := findMetric(r.Metric)
-	return ": " + m.Format(n.Value.Value, halfwidth(n.Value))
+	return "takes " + m.Format(n.Value.Value, halfwidth(n.Value))
 }
 
 func (d *document) linkLimit(g *group, t result.Cell) string {

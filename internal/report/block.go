@@ -6,41 +6,43 @@ import "slices"
 // fields is set. A format writes every kind of block, so a section is written
 // once and says the same everywhere.
 type block struct {
+	Head  string // a heading inside the section
 	Para  string
 	List  []string
 	Table *table
 	Code  string // a command to paste
 }
 
+func head(s string) block       { return block{Head: s} }
 func para(s string) block       { return block{Para: s} }
 func list(items []string) block { return block{List: items} }
 func code(s string) block       { return block{Code: s} }
 
-// clean is the block with all text made harmless.
-func (b block) clean() block {
-	b.Para, b.Code, b.List = clean(b.Para), clean(b.Code), cleanAll(b.List)
+// mapText is the block with all of its text changed by f.
+func (b block) mapText(f func(string) string) block {
+	b.Head, b.Para, b.Code, b.List = f(b.Head), f(b.Para), f(b.Code), mapAll(b.List, f)
 	if b.Table == nil {
 		return b
 	}
 	t := *b.Table
-	t.Caption, t.Notes, t.Columns, t.Rows = clean(t.Caption), cleanAll(t.Notes), slices.Clone(t.Columns), slices.Clone(t.Rows)
+	t.Caption, t.Notes, t.Columns, t.Rows = f(t.Caption), mapAll(t.Notes, f), slices.Clone(t.Columns), slices.Clone(t.Rows)
 	for i, c := range t.Columns {
-		t.Columns[i].Head, t.Columns[i].Sub = clean(c.Head), clean(c.Sub)
+		t.Columns[i].Head, t.Columns[i].Sub = f(c.Head), f(c.Sub)
 	}
 	for i, r := range t.Rows {
 		t.Rows[i] = slices.Clone(r)
 		for k := range r {
-			t.Rows[i][k].Text = clean(r[k].Text)
+			t.Rows[i][k].Text = f(r[k].Text)
 		}
 	}
 	b.Table = &t
 	return b
 }
 
-func cleanAll(in []string) []string {
+func mapAll(in []string, f func(string) string) []string {
 	var out []string
 	for _, s := range in {
-		out = append(out, clean(s))
+		out = append(out, f(s))
 	}
 	return out
 }

@@ -11,10 +11,18 @@ import (
 // failures is every cell of which something is missing, and why.
 func failures(d *document) []block {
 	tab := &table{Caption: "Cells of which something is missing", Columns: []column{
-		{Head: "network"}, {Head: "traffic"}, {Head: "path"}, {Head: "state"}, {Head: "failed", Number: true}, {Head: "made good", Number: true}, {Head: "measured", Number: true}, {Head: "reason", Wide: true}}}
+		{Head: "network"}, {Head: "traffic"}, {Head: "state"}, {Head: "reason", Wide: true},
+		{Head: "failed", Number: true}, {Head: "made good", Number: true}, {Head: "measured", Number: true}}}
+	if len(d.groups) > 1 {
+		tab.Columns = append(tab.Columns, column{Head: "where", Wide: true})
+	}
 	add := func(s stat.CellSummary, reason string) {
-		tab.Rows = append(tab.Rows, []cell{text(d.name(s.Cell.Network)), text(s.Cell.Traffic()), text(placeOf(s.Cell).String()), text(state(s)),
-			text(fmt.Sprint(s.Failed)), text(fmt.Sprint(s.Recovered)), text(fmt.Sprint(s.OK)), text(reason)})
+		row := []cell{text(d.name(s.Cell.Network)), text(s.Cell.Traffic()), text(state(s)), text(reason),
+			text(fmt.Sprint(s.Failed)), text(fmt.Sprint(s.Recovered)), text(fmt.Sprint(s.OK))}
+		if len(d.groups) > 1 {
+			row = append(row, text(d.short(placeOf(s.Cell))))
+		}
+		tab.Rows = append(tab.Rows, row)
 	}
 	for _, s := range d.Analysis.Cells {
 		if reason := whyMissing(s); reason != "" {
@@ -22,13 +30,19 @@ func failures(d *document) []block {
 		}
 	}
 	for _, c := range d.unmeasured {
-		add(stat.CellSummary{Cell: c}, "planned, but there is no record of it: the run was stopped before")
+		add(stat.CellSummary{Cell: c}, noRecord)
+	}
+	if len(tab.Rows) == 0 && len(d.Analysis.Cells) == 0 {
+		return nil // "nothing was measured" is the answer
 	}
 	if len(tab.Rows) == 0 {
 		return []block{para("Nothing is missing: every planned cell was measured, and no sample failed.")}
 	}
 	return []block{{Table: tab}}
 }
+
+// noRecord is why a planned cell is absent.
+const noRecord = "planned, but there is no record of it: the run was stopped before"
 
 // whyMissing says why a cell is failed, in part failed, or unsupported; "" for
 // one that is whole.
@@ -91,7 +105,7 @@ func (d *document) lacks() []lack {
 		}
 	}
 	for _, c := range d.unmeasured {
-		add(c, unmeasured, "there is no record of it: the run was stopped before", 0)
+		add(c, unmeasured, noRecord, 0)
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"io"
 	"strconv"
+	"strings"
 )
 
 //go:embed templates
@@ -48,8 +49,13 @@ func writeHTML(w io.Writer, d *document, _ Options) error {
 		return err
 	}
 	p := page{Title: clean(d.title()), Summary: clean(d.summary()), Version: clean(d.Version), Style: template.CSS(style)}
+	// No line ends between a figure and its unit.
+	joined := strings.NewReplacer(" %", "\u00a0%", " ± ", "\u00a0±\u00a0")
 	for _, s := range sections() {
 		if blocks := s.blocks(d); len(blocks) > 0 {
+			for i, b := range blocks {
+				blocks[i] = b.mapText(joined.Replace)
+			}
 			p.Sections = append(p.Sections, pageSection{s.ID, s.Title, blocks})
 		}
 	}
@@ -63,8 +69,8 @@ const barWidth = 200
 func (s section) blocks(d *document) []block {
 	var out []block
 	for _, b := range s.Build(d) {
-		if b.Para != "" || len(b.List) > 0 || b.Table != nil || b.Code != "" {
-			out = append(out, b.clean())
+		if b.Head != "" || b.Para != "" || len(b.List) > 0 || b.Table != nil || b.Code != "" {
+			out = append(out, b.mapText(clean))
 		}
 	}
 	return out

@@ -1,34 +1,23 @@
 package report
 
 import (
-	"slices"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // latency is a table of percentiles for each traffic that has round trips.
 func latency(d *document) []block {
-	var out []block
-	for _, g := range d.groups {
-		for _, t := range g.traffics {
-			rows := d.entries(g, t)
-			var shown []unit.Metric
-			for _, m := range unit.Metrics() {
-				if strings.HasPrefix(m.Name, "latency_") && slices.ContainsFunc(rows, func(r entry) bool { _, ok := latencyOf(r.summary, m.Name); return ok }) {
-					shown = append(shown, m)
-				}
-			}
-			if len(shown) == 0 {
-				continue
-			}
-			tab := d.metricTable(rows, shown, t.Traffic()+": round-trip time; "+g.title(), latencyOf)
-			tab.Notes = []string{"Percentiles are those of the merged histograms where the samples have histograms, and otherwise the median over blocks of what the tool printed. Percentiles are never averaged."}
-			out = append(out, block{Table: tab})
+	return d.perTraffic(func(g *group, t result.Cell) []block {
+		rows := d.entries(g, t)
+		shown := measuredBy(rows, unit.Metrics(), func(m unit.Metric) bool { return strings.HasPrefix(m.Name, "latency_") }, latencyOf)
+		if len(shown) == 0 {
+			return nil
 		}
-	}
-	return out
+		return []block{{Table: d.metricTable(rows, shown, t.Traffic()+": round-trip time", latencyOf)}}
+	}, "Percentiles are those of the merged histograms where the samples have histograms, and otherwise the median over blocks of what the tool printed. Percentiles are never averaged.")
 }
 
 // latencyOf prefers the percentile of the merged histograms.

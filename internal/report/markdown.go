@@ -47,6 +47,9 @@ func markdownBlock(bl block) string {
 		// An indented block cannot be left by anything in the text.
 		return "    " + clean(bl.Code) + "\n"
 	}
+	if bl.Head != "" {
+		return "#### " + markdownText(bl.Head) + "\n"
+	}
 	return markdownText(bl.Para) + "\n"
 }
 
@@ -62,7 +65,10 @@ func markdownTable(t table) string {
 			shown = append(shown, i)
 		}
 	}
-	s := "**" + markdownText(t.Caption) + "**\n\n|"
+	s := "|"
+	if t.Caption != "" {
+		s = "**" + markdownText(t.Caption) + "**\n\n|"
+	}
 	rule := "|"
 	for _, i := range shown {
 		c := t.Columns[i]

@@ -84,11 +84,12 @@ func (p place) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// short says of a place only what differs between the places of the report.
+// short says of a place only what differs between the places of the report. A
+// baseline's own path is not a difference.
 func (d *document) short(p place) string {
 	var own place
 	for _, g := range d.groups {
-		if g.place.path != p.path {
+		if g.place.path != p.path && p.path != result.PathHostToHost {
 			own.path = p.path
 		}
 		if g.place.placement != p.placement {

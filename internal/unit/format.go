@@ -18,6 +18,9 @@ func Estimate(v, halfwidth float64, u string) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "not a number"
 	}
+	if u == "B" && !isWidth(halfwidth) && v == math.Trunc(v) && math.Abs(v) < 1e5 {
+		return strconv.FormatFloat(v, 'f', 0, 64) + " B" // an MTU of 1500 is not 1.5 kB
+	}
 	p := scale(v, u)
 	digits := decimals(v/p.factor, halfwidth/p.factor)
 	if p.next != nil && math.Abs(round(v/p.factor, digits)) >= 1000 {

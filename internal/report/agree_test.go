@@ -1,0 +1,318 @@
+package report
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// analysed is a campaign whose analysis is stat's own: every figure of it goes
+// the whole way from the samples to the page.
+func analysed() Input {
+	random := rand.New(rand.NewPCG(1, 2))
+	in := Input{Campaign: campaign.Campaign{Name: "analysed", Sampling: sampling()}, Environment: fixtureEnvironment(), Dir: "results/a"}
+	for block := 1; block <= 9; block++ {
+		for _, n := range append([]fixtureNetwork{{name: "host", eff: [3]float64{1, 1, 1}}}, fixtureNetworks()...) {
+			for i, t := range fixtureTraffics {
+				v, sec := t.base*n.eff[i]*math.Exp(0.02*random.NormFloat64()), 1.0
+				s := result.Sample{Schema: 1, ID: fmt.Sprintf("b%02d-%s-%d", block, n.name, i), Block: block, Attempt: 1, Cell: cellOf(n.name, t.workload, t.bytes),
+					Status: result.StatusOK, RequestedSeconds: 1, MeasuredSeconds: &sec, Metrics: map[string]float64{"throughput_bits_per_second": v, "retransmits": float64(block)}}
+				if t.workload == "tcp_rr" {
+					s.Metrics = map[string]float64{"transactions_per_second": v, "latency_p50_seconds": 0.95 / v, "latency_p99_seconds": 2 / v}
+				}
+				end := map[string]float64{"cpu_user_seconds": 0.1, "cpu_system_seconds": 0.5, "cpu_irq_seconds": 0.01, "cpu_softirq_seconds": 0.3}
+				s.Probes = map[string]map[string]float64{"client_node": end, "server_node": end}
+				in.Samples = append(in.Samples, s)
+			}
+		}
+	}
+	in.Analysis = stat.Analyse(in.Samples, stat.Options{TargetRelativeHalfwidth: 0.02, Environment: *in.Environment})
+	return in
+}
+
+// figures are the texts of a report's tables by section or caption, row and column.
+type figures map[[3]string]string
+
+func TestFormatsAgree(t *testing.T) {
+	cases := inputs()
+	cases["analysed"] = analysed()
+	for name, in := range cases {
+		t.Run(name, func(t *testing.T) {
+			var fromJSON jsonReport
+			if err := json.Unmarshal([]byte(render(t, "json", in, Options{})), &fromJSON); err != nil {
+				t.Fatal(err)
+			}
+			checkCSV(t, fromJSON, render(t, "csv", in, Options{}))
+			page, exacts := readHTML(t, render(t, "html", in, Options{}))
+			checkPage(t, fromJSON, page, exacts)
+			markdown := readMarkdown(render(t, "markdown", in, Options{}))
+			for k, v := range markdown {
+				if page[k] != v {
+					t.Errorf("%v: Markdown has %q, HTML %q", k, v, page[k])
+				}
+			}
+			for k := range page {
+				if _, ok := markdown[k]; !ok && k[2] != "drawn from 0" {
+					t.Errorf("%v: HTML has it, Markdown not", k)
+				}
+			}
+			checkTerminal(t, newDocument(in), page, render(t, "terminal", in, Options{Width: 400, Unicode: true}))
+		})
+	}
+}
+
+// checkCSV holds every figure of the JSON against the CSV, and back.
+func checkCSV(t *testing.T, r jsonReport, text string) {
+	t.Helper()
+	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	column := map[string]int{}
+	for i, name := range rows[0] {
+		column[name] = i
+	}
+	got := map[string]bool{}
+	for _, row := range rows[1:] {
+		key := strings.Join(row[:len(csvFactors())], "|")
+		for _, f := range []string{"value", "low", "high", "blocks"} {
+			if v := row[column[f]]; v != "" {
+				got[strings.Join([]string{key, row[column["metric"]], row[column["statistic"]], f, v}, "|")] = true
+			}
+		}
+		for _, f := range []string{"efficiency_ratio", "efficiency_low_ratio", "efficiency_high_ratio"} {
+			if v := row[column[f]]; v != "" {
+				got[strings.Join([]string{key, row[column["metric"]], f, v}, "|")] = true
+			}
+		}
+	}
+	want := map[string]bool{}
+	for _, s := range r.Analysis.Cells {
+		var factors []string
+		for _, f := range csvFactors() {
+			factors = append(factors, f.value(s.Cell))
+		}
+		key := strings.Join(factors, "|")
+		for _, from := range []map[string]stat.Estimate{s.Absolute, s.Latency} {
+			for metric, e := range from {
+				add := func(f, v string) {
+					want[strings.Join([]string{key, metric, string(e.Method), f, v}, "|")] = true
+				}
+				add("value", exact(e.Value))
+				add("blocks", strconv.Itoa(e.N))
+				if low, high, ok := e.Interval(); ok {
+					add("low", exact(low))
+					add("high", exact(high))
+				}
+			}
+		}
+		for metric, e := range s.EfficiencyByMetric {
+			if _, ok := s.Absolute[metric]; !ok && s.Latency[metric].N == 0 {
+				continue // the fixtures have some without a value
+			}
+			add := func(f, v string) { want[strings.Join([]string{key, metric, f, v}, "|")] = true }
+			add("efficiency_ratio", exact(e.Value))
+			if low, high, ok := e.Interval(); ok {
+				add("efficiency_low_ratio", exact(low))
+				add("efficiency_high_ratio", exact(high))
+			}
+		}
+	}
+	for k := range want {
+		if !got[k] {
+			t.Errorf("JSON has %s, CSV not", k)
+		}
+	}
+	for k := range got {
+		if !want[k] {
+			t.Errorf("CSV has %s, JSON not", k)
+		}
+	}
+}
+
+// checkPage holds every efficiency and every value that cells are judged by
+// against the page.
+func checkPage(t *testing.T, r jsonReport, page figures, exacts map[[3]string]string) {
+	t.Helper()
+	name := func(n string) string {
+		if r.Environment != nil && r.Environment.Networks[n].Model != "" {
+			return n + modelMark
+		}
+		return n
+	}
+	for _, s := range r.Analysis.Cells {
+		if s.OK == 0 || s.Cell.IsBaseline() {
+			continue
+		}
+		m, _ := findMetric(s.Primary)
+		key := [3]string{placeOf(s.Cell).String(), name(s.Cell.Network), strings.TrimSpace(s.Cell.Traffic() + " " + m.Label)}
+		if e := s.Efficiency; e != nil {
+			text, _, _ := strings.Cut(page[key], " place ")
+			text, _, _ = strings.Cut(text, " (n=")
+			if want := unit.Percent(e.Value, halfwidth(*e)); text != want {
+				t.Errorf("%v: page has %q, JSON %s", key, page[key], want)
+			}
+			if exacts[key] != exact(e.Value) {
+				t.Errorf("%v: page has the value %s, JSON %v", key, exacts[key], e.Value)
+			}
+		}
+		e := s.Absolute[s.Primary]
+		key = [3]string{placeOf(s.Cell).String() + "; " + s.Cell.Traffic() + ": " + m.Label, name(s.Cell.Network), m.Label}
+		if want := m.Format(e.Value, halfwidth(e)); page[key] != want || exacts[key] != exact(e.Value) {
+			t.Errorf("%v: page has %q (%s), JSON %s", key, page[key], exacts[key], want)
+		}
+	}
+}
+
+// checkTerminal looks for each row of the efficiency tables.
+func checkTerminal(t *testing.T, d *document, page figures, text string) {
+	t.Helper()
+	for _, g := range d.groups {
+		_, rest, ok := strings.Cut(text, "\n"+g.title()+"\n")
+		if !ok {
+			t.Errorf("the terminal has no table %s", g.title())
+			continue
+		}
+		lines := strings.Split(rest, "\n")
+		for _, n := range d.names(g.networks) {
+			i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, n+"  ") })
+			if i < 0 {
+				t.Errorf("%s: no line for %s", g.title(), n)
+				continue
+			}
+			line := lines[i]
+			for _, traffic := range g.traffics {
+				label := traffic.Traffic()
+				if m, ok := g.primary(traffic); ok {
+					label += " " + m.Label
+				}
+				value, place, _ := strings.Cut(page[[3]string{g.title(), n, label}], " place ")
+				for _, want := range []string{value, place} {
+					_, after, ok := strings.Cut(line, want)
+					if !ok {
+						t.Errorf("%s, %s: the terminal lacks %q of %q", g.title(), n, want, lines[i])
+					}
+					line = after
+				}
+			}
+		}
+	}
+}
+
+// readHTML reads all tables: by the heading above (in sections that have one),
+// caption, row and column.
+func readHTML(t *testing.T, text string) (figures, map[[3]string]string) {
+	t.Helper()
+	root, err := html.Parse(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, exacts := figures{}, map[[3]string]string{}
+	heading := ""
+	for n := range root.Descendants() {
+		switch n.Data {
+		case "section":
+			heading = ""
+		case "h3":
+			heading = content(n)
+		case "table":
+			readTable(n, heading, page, exacts)
+		}
+	}
+	return page, exacts
+}
+
+func readTable(n *html.Node, heading string, page figures, exacts map[[3]string]string) {
+	caption := ""
+	var columns []string
+	for c := range n.Descendants() {
+		switch c.Data {
+		case "caption":
+			caption = content(c)
+			if heading != "" {
+				caption = heading + "; " + caption
+			}
+		case "tr":
+			i, row := 0, ""
+			for d := range c.Descendants() {
+				switch {
+				case d.Data == "th" && d.Parent.Parent.Data == "thead":
+					columns = append(columns, content(d))
+				case d.Data == "th":
+					row = content(d)
+				case d.Data == "td":
+					i++
+					key := [3]string{caption, row, columns[i]}
+					page[key] = content(d)
+					if f := d.FirstChild; f != nil && f.Data == "data" {
+						exacts[key] = f.Attr[0].Val
+					}
+				}
+			}
+		}
+	}
+}
+
+// content is the text of a node with single spaces.
+func content(n *html.Node) string {
+	var b strings.Builder
+	for c := range n.Descendants() {
+		if c.Type == html.TextNode {
+			b.WriteString(c.Data + " ")
+		}
+	}
+	text := strings.NewReplacer("\u00a0", " ", "link-bound", "place link").Replace(b.String())
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// readMarkdown reads all tables in the same way.
+func readMarkdown(text string) figures {
+	plain := strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&", "<br>", " ", `\`, "", "\u00a0", " ")
+	out := figures{}
+	heading, caption := "", ""
+	var columns []string
+	for _, line := range strings.Split(text, "\n") {
+		switch {
+		case strings.HasPrefix(line, "#### "):
+			heading = plain.Replace(line[5:]) + "; "
+		case strings.HasPrefix(line, "### "), strings.HasPrefix(line, "<details>"):
+			heading = ""
+		case strings.HasPrefix(line, "**"):
+			caption, columns = heading+plain.Replace(strings.Trim(line, "*")), nil
+			if strings.HasSuffix(line, `\***`) {
+				caption += "*"
+			}
+		case strings.HasPrefix(line, "|"):
+			fields := strings.Split(strings.Trim(line, "|"), " | ")
+			for i := range fields {
+				fields[i] = strings.TrimSpace(plain.Replace(fields[i]))
+			}
+			switch {
+			case columns == nil:
+				columns = fields
+			case !strings.HasPrefix(fields[0], "---"):
+				for i := 1; i < len(fields); i++ {
+					v := fields[i]
+					if value, place, ok := strings.Cut(strings.TrimSuffix(v, ")"), " ("); ok && strings.Contains(value, "%") && !strings.HasPrefix(place, "n=") {
+						v = value + " place " + place
+					}
+					out[[3]string{caption, fields[0], columns[i]}] = v
+				}
+			}
+		}
+	}
+	return out
+}
