@@ -19,6 +19,7 @@ type campaign struct {
 	// dependents are the cells that are held against a baseline cell.
 	dependents map[result.Cell][]*cellData
 	better     map[string]unit.Better
+	draws      draws
 }
 
 // cellData is what was recorded of one cell.
@@ -45,7 +46,8 @@ type point struct {
 func collect(samples []result.Sample, opt Options) *campaign {
 	opt = opt.withDefaults()
 	c := &campaign{opt: opt, tables: newTables(opt.Confidence), byCell: map[result.Cell]*cellData{},
-		dependents: map[result.Cell][]*cellData{}, better: betterSides()}
+		dependents: map[result.Cell][]*cellData{}, better: betterSides(),
+		draws: draws{byN: map[int][][]float64{}}}
 	for i := range samples {
 		s := &samples[i]
 		d := c.byCell[s.Cell]

@@ -21,12 +21,14 @@ type merged struct {
 	totals     []float64 // by block
 }
 
+// bucket is the number of values up to value, and above the bucket before.
+type bucket struct {
+	value, count int64
+}
+
 // merge reads the histograms of a cell. A histogram that cannot be read is
 // counted and left out.
 func merge(samples []*result.Sample) (m merged, unreadable int) {
-	type bucket struct {
-		value, count int64
-	}
 	var all [][]bucket
 	for _, s := range samples {
 		if s.Histogram == nil {
@@ -44,17 +46,10 @@ func merge(samples []*result.Sample) (m merged, unreadable int) {
 		for low, count := range h.ForEachBucket {
 			buckets = append(buckets, bucket{highestEquivalent(h, low), count})
 		}
+		m.values = union(m.values, buckets)
 		m.blocks = append(m.blocks, s.Block)
 		m.totals = append(m.totals, float64(h.TotalCount()))
 		all = append(all, buckets)
-	}
-	for _, buckets := range all {
-		for _, b := range buckets {
-			m.values = append(m.values, b.value)
-		}
-		// Kept small: most buckets are those of the blocks before.
-		slices.Sort(m.values)
-		m.values = slices.Compact(m.values)
 	}
 	n := len(all)
 	m.cumulative = make([]float64, len(m.values)*n)
@@ -70,6 +65,35 @@ func merge(samples []*result.Sample) (m merged, unreadable int) {
 		}
 	}
 	return m, unreadable
+}
+
+// union adds the buckets' values, both ascending. Mostly there are none to add.
+func union(values []int64, buckets []bucket) []int64 {
+	missing := 0
+	i := 0
+	for _, b := range buckets {
+		for i < len(values) && values[i] < b.value {
+			i++
+		}
+		if i == len(values) || values[i] != b.value {
+			missing++
+		}
+	}
+	if missing == 0 {
+		return values
+	}
+	out := make([]int64, 0, len(values)+missing)
+	i = 0
+	for _, b := range buckets {
+		for i < len(values) && values[i] < b.value {
+			out = append(out, values[i])
+			i++
+		}
+		if i == len(values) || values[i] != b.value {
+			out = append(out, b.value)
+		}
+	}
+	return append(out, values[i:]...)
 }
 
 func decode(h *result.Histogram) (*hdrhistogram.PackedHistogram, error) {

@@ -123,7 +123,6 @@ func (c *campaign) resample(n int, count float64, of func(p float64) func(weight
 		return nil
 	}
 	out := map[string]Estimate{}
-	var draws [][]float64
 	tail := expandedTail(n, c.opt.Confidence)
 	for _, p := range percentiles() {
 		if count*(1-p.share) < fewestBeyond {
@@ -135,9 +134,7 @@ func (c *campaign) resample(n int, count float64, of func(p float64) func(weight
 			for e.Needed = n + 1; !enoughToDraw(e.Needed, expandedTail(e.Needed, c.opt.Confidence)); e.Needed++ {
 			}
 		} else {
-			if draws == nil {
-				draws = drawBlocks(n, c.opt.Seed)
-			}
+			draws := c.draws.of(n, c.opt.Seed)
 			values := make([]float64, len(draws))
 			for i, weights := range draws {
 				values[i] = f(weights)
@@ -167,6 +164,22 @@ func expandedTail(n int, confidence float64) float64 {
 // rarest draw, n times the same block, has the probability n^−n.
 func enoughToDraw(n int, tail float64) bool {
 	return n >= 2 && math.Pow(float64(n), -float64(n)) <= tail
+}
+
+// draws keeps the bootstrap's draws by the number of blocks: the same for all
+// cells, so that they can be held against each other.
+type draws struct {
+	mu  sync.Mutex
+	byN map[int][][]float64
+}
+
+func (d *draws) of(n int, seed uint64) [][]float64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.byN[n] == nil {
+		d.byN[n] = drawBlocks(n, seed)
+	}
+	return d.byN[n]
 }
 
 // drawBlocks draws n of n blocks with replacement, again and again, as the

@@ -1,0 +1,148 @@
+package stat
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// latencySamples is a campaign of tcp_rr in which the network's round trips are
+// slower than the host's by the factor.
+func latencySamples(t testing.TB, blocks, values int, factor float64) []result.Sample {
+	r := rand.New(rand.NewPCG(1, 1))
+	var out []result.Sample
+	for b := 1; b <= blocks; b++ {
+		day := math.Exp(0.1 * r.NormFloat64())
+		for _, n := range []struct {
+			name string
+			mean float64
+		}{{result.HostNetwork, 20_000}, {"bridge", 20_000 * factor}} {
+			c := rrOf(n.name)
+			if n.name == result.HostNetwork {
+				c = c.Baseline()
+			}
+			trips := make([]int64, values)
+			for i := range trips {
+				trips[i] = int64(n.mean * day * math.Exp(0.3*r.NormFloat64()))
+			}
+			s := okSample(c, b, metrics{"transactions_per_second": 1e9 / n.mean / day})
+			s.Histogram = histogramOf(t, trips...)
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func TestMergedPercentilesAreThoseOfTheLibrary(t *testing.T) {
+	samples := latencySamples(t, 7, 3000, 1.5)
+	want := hdrhistogram.New(1, 60_000_000_000, 3)
+	var mine []*result.Sample
+	for i := range samples {
+		if s := &samples[i]; s.Cell.Network == "bridge" {
+			h, err := hdrhistogram.Decode([]byte(s.Histogram.HDRBase64))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want.Merge(h)
+			mine = append(mine, s)
+		}
+	}
+	m, unreadable := merge(mine)
+	if unreadable != 0 || m.count() != float64(want.TotalCount()) {
+		t.Fatalf("%d unreadable, %g values of %d", unreadable, m.count(), want.TotalCount())
+	}
+	for _, p := range []float64{0.001, 0.1, 0.5, 0.9, 0.99, 0.999, 1} {
+		for _, hint := range []int{0, len(m.values) / 2, len(m.values) - 1} {
+			got, _ := m.percentile(p, slices.Repeat([]float64{1}, 7), hint)
+			if w := float64(want.ValueAtPercentile(100*p)) / 1e9; got != w {
+				t.Errorf("p%g from %d is %g, want %g", 100*p, hint, got, w)
+			}
+		}
+	}
+}
+
+func TestLatencyEfficiencyOfMergedHistograms(t *testing.T) {
+	s := find(t, Analyse(latencySamples(t, 12, 3000, 1.25), Options{}), rrOf("bridge"))
+	for _, name := range []string{"latency_p50_seconds", "latency_p99_seconds"} {
+		e, ok := s.EfficiencyByMetric[name]
+		if !ok || e.Method != MergedPercentile {
+			t.Fatalf("%s: %+v", name, e)
+		}
+		near(t, name, e.Value, 0.8, 0.03)
+		if low, high, ok := e.Interval(); !ok || low > 0.8 || high < 0.8 || high-low > 0.1 {
+			t.Errorf("%s: %g to %g", name, low, high)
+		}
+	}
+	near(t, "primary", s.Efficiency.Value, 0.8, 1e-9)
+}
+
+func TestPercentilesThatCannotBeTold(t *testing.T) {
+	s := find(t, Analyse(latencySamples(t, 3, 500, 1), Options{}), rrOf("bridge"))
+	if _, ok := s.Latency["latency_p999_seconds"]; ok {
+		t.Error("p99.9 of 1500 round trips is told")
+	}
+	e := s.Latency["latency_p50_seconds"]
+	if _, _, ok := e.Interval(); ok || e.Needed != 5 {
+		t.Errorf("three blocks give %+v", e)
+	}
+}
+
+func TestUnreadableHistogramIsToldAndLeftOut(t *testing.T) {
+	samples := latencySamples(t, 6, 300, 1)
+	samples[1].Histogram.HDRBase64 = "HISTFAAAAA" // torn
+	samples[3].Histogram.Unit = "microseconds"
+	a := Analyse(samples, Options{})
+	if e := find(t, a, rrOf("bridge")).Latency["latency_p50_seconds"]; e.N != 4 {
+		t.Errorf("%+v", e)
+	}
+	if w, ok := warningOf(a, BadHistogram); !ok || len(w.Cells) != 1 {
+		t.Errorf("%+v", w)
+	}
+}
+
+// TestBootstrapCoverage: blocks that differ among themselves, few of them.
+func TestBootstrapCoverage(t *testing.T) {
+	reps := repetitions(500)
+	for _, n := range []int{5, 8, 20} {
+		r := rand.New(rand.NewPCG(2, uint64(n)))
+		c := collect(nil, Options{})
+		covered := 0
+		for range reps {
+			m := merged{}
+			blocks := make([][]int64, n)
+			for b := range blocks {
+				day := 0.1 * r.NormFloat64()
+				for range 40 {
+					v := int64(1e6 * math.Exp(day+0.1*r.NormFloat64()))
+					blocks[b] = append(blocks[b], v)
+				}
+				slices.Sort(blocks[b])
+				m.blocks, m.totals = append(m.blocks, b), append(m.totals, 40)
+				m.values = append(m.values, blocks[b]...)
+			}
+			slices.Sort(m.values)
+			m.values = slices.Compact(m.values)
+			m.cumulative = make([]float64, len(m.values)*n)
+			for k, v := range m.values {
+				for b := range blocks {
+					at, _ := slices.BinarySearch(blocks[b], v+1)
+					m.cumulative[k*n+b] = float64(at)
+				}
+			}
+			e := c.bootstrap(m)["latency_p50_seconds"]
+			low, high, ok := e.Interval()
+			if !ok {
+				t.Fatalf("%d blocks give no interval", n)
+			}
+			covered += count(low <= 1e-3 && 1e-3 <= high)
+		}
+		if share, m := float64(covered)/float64(reps), margin(0.95, reps); share < 0.93-m || share > 0.97+m {
+			t.Errorf("%d blocks: %.1f %% of the intervals hold the median", n, 100*share)
+		}
+	}
+}
