@@ -42,13 +42,13 @@ func Finished(last result.Sample, retries int) bool {
 // Each difference is named: p is what was recorded, q what the campaign asks
 // for now.
 func (p Plan) Same(q Plan) error {
-	var errs []error
+	var differences []string
 	recorded, asked := cellSet(p.Cells), cellSet(q.Cells)
 	if gone := missing(p.Cells, asked); len(gone) > 0 {
-		errs = append(errs, fmt.Errorf("recorded, but no longer in the campaign: %s", list(gone)))
+		differences = append(differences, fmt.Sprintf("recorded, but no longer in the campaign: %s", list(gone)))
 	}
 	if added := missing(q.Cells, recorded); len(added) > 0 {
-		errs = append(errs, fmt.Errorf("in the campaign, but not in the recorded plan: %s", list(added)))
+		differences = append(differences, fmt.Sprintf("in the campaign, but not in the recorded plan: %s", list(added)))
 	}
 	for _, n := range []struct {
 		name    string
@@ -60,18 +60,18 @@ func (p Plan) Same(q Plan) error {
 		{"max_blocks", float64(p.MaxBlocks), float64(q.MaxBlocks)}, // it is in the ids, too
 	} {
 		if n.was != n.is {
-			errs = append(errs, fmt.Errorf("sampling.%s was %g, is %g", n.name, n.was, n.is))
+			differences = append(differences, fmt.Sprintf("sampling.%s was %g, is %g", n.name, n.was, n.is))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Conflists)) {
 		if now, ok := q.Conflists[name]; ok && now != p.Conflists[name] {
-			errs = append(errs, fmt.Errorf("the conflist of network %q has changed", name))
+			differences = append(differences, fmt.Sprintf("the conflist of network %q has changed", name))
 		}
 	}
-	if len(errs) == 0 {
+	if len(differences) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the campaign is not the recorded one; undo the change, or start a new directory: %w", errors.Join(errs...))
+	return fmt.Errorf("the campaign is not the recorded one; undo the change, or start a new directory:\n  %s", strings.Join(differences, "\n  "))
 }
 
 // Check tells which records do not belong to the plan, or come after their slot
