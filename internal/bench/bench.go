@@ -1,0 +1,269 @@
+// Package bench is the loop: build the testbed, measure block after block,
+// record each sample as it comes, stop when the campaign's efficiencies are
+// known well enough, take everything down.
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed"
+)
+
+// Store is where records go: a result.Dir.
+type Store interface {
+	Append(result.Sample) error
+	SaveRaw(sample, end string, argv []string, stdout, stderr string) error
+	WriteJSON(name string, v any) error
+}
+
+// Observer is told how the run goes on; it must not block.
+type Observer interface {
+	// Begin tells the bounds of the number of samples, without those that were
+	// there already.
+	Begin(least, most int)
+	// Sampled comes after each record; left is the number of samples that are
+	// still planned, at the most.
+	Sampled(s result.Sample, left int)
+	// Say is a line for people.
+	Say(format string, args ...any)
+}
+
+// Options is what a run needs.
+type Options struct {
+	Sampling campaign.Sampling
+	Plan     plan.Plan
+	Testbed  testbed.Testbed
+	Store    Store
+	Observer Observer
+	// Recorded are the records that a run into the same directory left; none
+	// of their samples is measured again.
+	Recorded []result.Sample
+	// Settled gives the cells that need no more blocks, from all records so far.
+	Settled func([]result.Sample) map[result.Cell]bool
+}
+
+// Summary is what a run came to.
+type Summary struct {
+	Blocks  int
+	Samples []result.Sample // all, with those that were there before
+	// Stopped says why no more blocks were measured.
+	Stopped string
+	// WallSeconds is the time that this run spent on its blocks from the third
+	// on, and MeasuringSeconds the warm-ups and measured windows in it; both are
+	// 0 when there was no such block.
+	WallSeconds, MeasuringSeconds float64
+	Environment                   result.Environment
+}
+
+// Overhead is what a sample takes beside its warm-up and window, for estimates
+// made before anything was measured: connecting, the sender's tail, recording.
+const Overhead = 150 * time.Millisecond
+
+// Run measures a campaign. The records are in the store at any moment; on an
+// error, or when ctx ends, the run can be resumed from them.
+func Run(ctx context.Context, o Options) (sum Summary, err error) {
+	r := &run{Options: o, retired: map[result.Cell]bool{}, unsupported: map[result.Cell]bool{}, attempts: map[string]int{}, tools: map[string]map[string]string{}}
+	for _, s := range o.Recorded {
+		r.keep(s)
+	}
+	unsupported, err := o.Testbed.Build(ctx, o.Plan.Cells)
+	if err != nil {
+		return Summary{Samples: r.samples}, fmt.Errorf("build the testbed: %w", err)
+	}
+	defer func() {
+		// A cancelled run is still taken down, within a bound of its own.
+		down, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
+		defer cancel()
+		if closeErr := o.Testbed.Close(down); closeErr != nil {
+			err = errors.Join(err, fmt.Errorf("take the testbed down: %w", closeErr))
+		}
+	}()
+	before, err := o.Testbed.Environment(ctx)
+	if err != nil {
+		return Summary{Samples: r.samples}, fmt.Errorf("describe the testbed: %w", err)
+	}
+	before.Started = time.Now().UTC()
+	if err := o.Store.WriteJSON(result.EnvironmentFile, before); err != nil {
+		return Summary{Samples: r.samples}, err
+	}
+	if err := r.retireUnsupported(ctx, unsupported); err != nil {
+		return r.summary(before), err
+	}
+	err = r.blocks(ctx)
+	if err == nil {
+		err = r.closeEnvironment(ctx, &before)
+	}
+	return r.summary(before), err
+}
+
+// run is the state of one run.
+type run struct {
+	Options
+	samples []result.Sample
+	// attempts counts the records of each sample by its id.
+	attempts map[string]int
+	// retired are the cells that need no more samples: settled or unsupported.
+	// A settled baseline is still measured beside the cells held against it; an
+	// unsupported cell never is.
+	retired     map[result.Cell]bool
+	unsupported map[result.Cell]bool
+	// tools caches which tools a place has, by place.
+	tools map[string]map[string]string
+	// left is how many samples are still planned, at the most.
+	left      int
+	blocksRun int
+	stopped   string
+	clock     clock
+}
+
+// clock sums the time of the blocks from steadyBlock on: before it, agents
+// start and caches are cold.
+type clock struct {
+	wall, measuring float64 // seconds
+}
+
+// steadyBlock is the first block whose time is counted.
+const steadyBlock = 3
+
+// keep adds a record to those of this run.
+func (r *run) keep(s result.Sample) {
+	r.samples = append(r.samples, s)
+	r.attempts[s.ID]++
+}
+
+func (r *run) summary(env result.Environment) Summary {
+	return Summary{
+		Blocks: r.blocksRun, Samples: r.samples, Stopped: r.stopped, Environment: env,
+		WallSeconds: r.clock.wall, MeasuringSeconds: r.clock.measuring,
+	}
+}
+
+// blocks measures block after block. What is recorded already is passed over,
+// and decisions are taken at the ends of blocks from the records alone, so that
+// a resumed run takes those of the run before.
+func (r *run) blocks(ctx context.Context) error {
+	r.left = r.planned(1, r.Plan.MaxBlocks)
+	r.Observer.Begin(r.planned(1, r.Plan.MinBlocks), r.left)
+	begin := time.Now()
+	for n := 1; n <= r.Plan.MaxBlocks; n++ {
+		slots := r.block(n)
+		if len(slots) == 0 {
+			r.stopped = "every efficiency is inside its target half-width"
+			if n == 1 {
+				r.stopped = "this testbed can build none of the cells"
+			}
+			return nil
+		}
+		todo := plan.Remaining(slots, r.samples, r.Sampling.Retries)
+		if len(todo) > 0 && r.overBudget(n, begin) {
+			r.stopped = fmt.Sprintf("the time budget of %g s is used up", r.Sampling.MaxSeconds)
+			return nil
+		}
+		blockBegin := time.Now()
+		for _, t := range todo {
+			if err := r.slot(ctx, t); err != nil {
+				return err
+			}
+		}
+		if n >= steadyBlock {
+			r.clock.wall += time.Since(blockBegin).Seconds()
+		}
+		r.blocksRun = n
+		r.settle(n)
+	}
+	r.stopped = fmt.Sprintf("max_blocks (%d) is reached", r.Plan.MaxBlocks)
+	return nil
+}
+
+// overBudget tells whether block n would overrun the time budget, taking it to
+// last as long as the mean of those before. The first MinBlocks are always run.
+func (r *run) overBudget(n int, begin time.Time) bool {
+	if r.Sampling.MaxSeconds <= 0 || n <= r.Plan.MinBlocks || r.blocksRun == 0 {
+		return false
+	}
+	spent := time.Since(begin).Seconds()
+	return spent+spent/float64(r.blocksRun) > r.Sampling.MaxSeconds
+}
+
+// settle retires the cells that are known well enough after block n, judged by
+// the records of the blocks up to it.
+func (r *run) settle(n int) {
+	if n < r.Plan.MinBlocks || r.Settled == nil {
+		return
+	}
+	var upTo []result.Sample
+	for _, s := range r.samples {
+		if s.Block <= n {
+			upTo = append(upTo, s)
+		}
+	}
+	before := len(r.retired)
+	for cell, done := range r.Settled(upTo) {
+		if done {
+			r.retired[cell] = true
+		}
+	}
+	if len(r.retired) != before {
+		r.left = r.planned(n+1, r.Plan.MaxBlocks)
+	}
+}
+
+// block is what block n asks for of the cells that are still measured.
+func (r *run) block(n int) []plan.Slot {
+	slots := r.Plan.Block(n, func(cell int) bool { return !r.retired[r.Plan.Cells[cell]] })
+	return slices.DeleteFunc(slots, func(s plan.Slot) bool { return r.unsupported[s.Cell] })
+}
+
+// planned is the number of samples still to come in the given blocks, if no
+// cell is retired before.
+func (r *run) planned(from, to int) int {
+	n := 0
+	for b := from; b <= to; b++ {
+		n += len(plan.Remaining(r.block(b), r.samples, r.Sampling.Retries))
+	}
+	return n
+}
+
+// slot measures one sample, with its retries, and records each attempt.
+func (r *run) slot(ctx context.Context, slot plan.Slot) error {
+	for attempt := 1 + r.attempts[slot.ID]; attempt <= 1+r.Sampling.Retries; attempt++ {
+		s := r.sample(ctx, slot, attempt)
+		if ctx.Err() != nil {
+			return context.Cause(ctx) // what was cut short is no sample
+		}
+		if err := r.Store.Append(s); err != nil {
+			return err
+		}
+		r.keep(s)
+		if s.Status == result.StatusOK || attempt > r.Sampling.Retries {
+			r.left--
+		}
+		if s.Status == result.StatusOK && slot.Block >= steadyBlock {
+			r.clock.measuring += r.Sampling.WarmupSeconds + *s.MeasuredSeconds
+		}
+		r.Observer.Sampled(s, r.left)
+		if s.Status == result.StatusOK {
+			return nil
+		}
+	}
+	return nil
+}
+
+// closeEnvironment reads the environment again: settings that changed during
+// the campaign are a warning of every comparison in it.
+func (r *run) closeEnvironment(ctx context.Context, env *result.Environment) error {
+	after, err := r.Testbed.Environment(ctx)
+	if err != nil {
+		return fmt.Errorf("describe the testbed at the end: %w", err)
+	}
+	env.Changed = result.ChangedSettings(*env, after)
+	env.Finished = time.Now().UTC()
+	return r.Store.WriteJSON(result.EnvironmentFile, env)
+}

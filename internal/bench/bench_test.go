@@ -1,0 +1,252 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed"
+)
+
+// loopback is a testbed without a lab: both ends are an agent inside this
+// process, on loopback. It breaks on request.
+type loopback struct {
+	agent       *agent.Client
+	unsupported map[string]string // by network
+	fail        func(n int) error // of the nth Ends
+	ends        int
+	closed      bool
+}
+
+func newLoopback(t *testing.T) *loopback {
+	t.Helper()
+	toR, toW := io.Pipe()
+	fromR, fromW := io.Pipe()
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		agent.Serve(ctx, toR, fromW)
+		fromW.Close()
+	}()
+	c, err := agent.NewClient(t.Context(), agent.Transport{Stdin: toW, Stdout: fromR})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.Close()
+		cancel()
+		<-over
+	})
+	return &loopback{agent: c}
+}
+
+func (l *loopback) Build(_ context.Context, cells []result.Cell) (map[result.Cell]string, error) {
+	out := map[result.Cell]string{}
+	for _, c := range cells {
+		if why, ok := l.unsupported[c.Network]; ok {
+			out[c] = why
+		}
+	}
+	return out, nil
+}
+
+func (l *loopback) Ends(context.Context, result.Cell) (testbed.Ends, error) {
+	l.ends++
+	if l.fail != nil {
+		if err := l.fail(l.ends); err != nil {
+			return testbed.Ends{}, err
+		}
+	}
+	p := testbed.Place{Name: "here", Node: "here", MTU: 65536, Agent: l.agent}
+	return testbed.Ends{Client: p, Server: p, ServerAddress: netip.MustParseAddr("127.0.0.1"), SharedClock: true}, nil
+}
+
+func (l *loopback) Environment(context.Context) (result.Environment, error) {
+	return result.Environment{Schema: result.Schema, Testbed: "loopback"}, nil
+}
+
+func (l *loopback) Close(context.Context) error { l.closed = true; return nil }
+
+// memory is a store that fails when it is told to.
+type memory struct {
+	records []result.Sample
+	full    int // refuse the nth record
+}
+
+func (m *memory) Append(s result.Sample) error {
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	if m.full > 0 && len(m.records)+1 >= m.full {
+		return errors.New("no space left on device")
+	}
+	m.records = append(m.records, s)
+	return nil
+}
+func (m *memory) SaveRaw(string, string, []string, string, string) error { return nil }
+func (m *memory) WriteJSON(string, any) error                            { return nil }
+
+type quiet struct{}
+
+func (quiet) Begin(int, int)             {}
+func (quiet) Sampled(result.Sample, int) {}
+func (quiet) Say(string, ...any)         {}
+
+func options(t *testing.T, bed testbed.Testbed, store Store) Options {
+	t.Helper()
+	sampling := campaign.Sampling{Seconds: 0.02, WarmupSeconds: 0.01, MinBlocks: 2, MaxBlocks: 3, Retries: 1}
+	cell := result.Cell{Network: "host", Path: "host-to-host", Placement: "inter-host", Link: "unshaped",
+		Profile: "default_settings", MTU: 1500, Workload: "tcp_rr", MessageBytes: 64, Streams: 1}
+	other, third := cell, cell
+	other.Network, other.Path = "bridge", "pod-to-pod"
+	third.Network, third.Path = "macvlan", "pod-to-pod"
+	return Options{
+		Sampling: sampling, Testbed: bed, Store: store, Observer: quiet{},
+		Plan: plan.Plan{Schema: plan.Schema, Seed: 7, Cells: []result.Cell{cell, other, third},
+			MinBlocks: 2, MaxBlocks: 3, SampleSeconds: 0.02, WarmupSeconds: 0.01},
+	}
+}
+
+func ids(records []result.Sample) []string {
+	var out []string
+	for _, s := range records {
+		out = append(out, fmt.Sprintf("%s/%d", s.ID, s.Attempt))
+	}
+	return out
+}
+
+func TestRunMeasuresThePlan(t *testing.T) {
+	bed, store := newLoopback(t), &memory{}
+	sum, err := Run(t.Context(), options(t, bed, store))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(store.records) != 9 || sum.Blocks != 3 || !bed.closed {
+		t.Errorf("%d records in %d blocks, closed %v", len(store.records), sum.Blocks, bed.closed)
+	}
+	for _, s := range store.records {
+		if s.Status != result.StatusOK || s.Metrics["transactions_per_second"] <= 0 {
+			t.Errorf("%s: %s %s", s.ID, s.Status, s.Reason)
+		}
+	}
+	if !strings.Contains(sum.Stopped, "max_blocks") {
+		t.Errorf("stopped: %s", sum.Stopped)
+	}
+}
+
+func TestUnsupportedCellHasOneRecord(t *testing.T) {
+	bed, store := newLoopback(t), &memory{}
+	bed.unsupported = map[string]string{"macvlan": "kernel has no macvlan"}
+	if _, err := Run(t.Context(), options(t, bed, store)); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, s := range store.records {
+		if s.Cell.Network == "macvlan" {
+			n++
+			if s.Status != result.StatusUnsupported || s.Reason != "kernel has no macvlan" {
+				t.Errorf("record %+v", s)
+			}
+		}
+	}
+	if n != 1 || len(store.records) != 7 {
+		t.Errorf("%d records of the unsupported cell, %d in all", n, len(store.records))
+	}
+}
+
+func TestFailedSampleIsARecordAndTriedAgain(t *testing.T) {
+	bed, store := newLoopback(t), &memory{}
+	bed.fail = func(n int) error {
+		if n == 2 || n == 4 || n == 5 { // one that recovers, one that does not
+			return errors.New("link is down")
+		}
+		return nil
+	}
+	if _, err := Run(t.Context(), options(t, bed, store)); err != nil {
+		t.Fatal(err)
+	}
+	if len(store.records) != 11 {
+		t.Fatalf("%d records: %v", len(store.records), ids(store.records))
+	}
+	second, third := store.records[1], store.records[2]
+	if second.Status != "failed" || second.Reason != "link is down" || second.Metrics != nil || third.ID != second.ID || third.Attempt != 2 || third.Status != "ok" {
+		t.Errorf("retry: %v", ids(store.records[:3]))
+	}
+	if a, b := store.records[3], store.records[4]; a.Status != "failed" || b.Status != "failed" || a.ID != b.ID {
+		t.Errorf("given up: %v", ids(store.records[3:5]))
+	}
+}
+
+func TestSettledCellsAreDroppedAndTheirBaselineStays(t *testing.T) {
+	bed, store := newLoopback(t), &memory{}
+	o := options(t, bed, store)
+	o.Settled = func(s []result.Sample) map[result.Cell]bool {
+		return map[result.Cell]bool{o.Plan.Cells[0]: true, o.Plan.Cells[1]: true, o.Plan.Cells[2]: false}
+	}
+	if _, err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	last := map[string]bool{}
+	for _, s := range store.records {
+		if s.Block == 3 {
+			last[s.Cell.Network] = true
+		}
+	}
+	if !reflect.DeepEqual(last, map[string]bool{"host": true, "macvlan": true}) {
+		t.Errorf("block 3 measured %v", last)
+	}
+}
+
+// Whatever prefix of a run is on the disk, the resumed run measures the rest of
+// it: the finished set is exactly the plan, none twice, none lost.
+func TestResumeFromEveryPrefix(t *testing.T) {
+	bed := newLoopback(t)
+	whole := &memory{}
+	if _, err := Run(t.Context(), options(t, bed, whole)); err != nil {
+		t.Fatal(err)
+	}
+	for n := range whole.records {
+		store := &memory{records: append([]result.Sample{}, whole.records[:n]...)}
+		o := options(t, bed, store)
+		o.Recorded = whole.records[:n]
+		if _, err := Run(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := ids(store.records), ids(whole.records); !reflect.DeepEqual(got, want) {
+			t.Errorf("resumed after %d: %v, want %v", n, got, want)
+		}
+	}
+}
+
+func TestFullDiskEndsTheRunAndTakesTheTestbedDown(t *testing.T) {
+	bed, store := newLoopback(t), &memory{full: 4}
+	_, err := Run(t.Context(), options(t, bed, store))
+	if err == nil || !strings.Contains(err.Error(), "no space left") || !bed.closed || len(store.records) != 3 {
+		t.Errorf("error %v, closed %v, %d records", err, bed.closed, len(store.records))
+	}
+}
+
+func TestInterruptedSampleIsNotRecorded(t *testing.T) {
+	bed, store := newLoopback(t), &memory{}
+	o := options(t, bed, store)
+	o.Sampling.Seconds = 30
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := Run(ctx, o); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v", err)
+	}
+	if len(store.records) != 0 || !bed.closed {
+		t.Errorf("%d records, closed %v", len(store.records), bed.closed)
+	}
+}

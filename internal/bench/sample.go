@@ -1,0 +1,164 @@
+package bench
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+// patience is what a sample may take beyond its own length before it is failed.
+const patience = 10 * time.Second
+
+// sample measures one sample. It never returns an error: a sample that could
+// not be measured is a failed record with the reason.
+func (r *run) sample(ctx context.Context, slot plan.Slot, attempt int) result.Sample {
+	s := result.Sample{
+		Schema: result.Schema, ID: slot.ID, Block: slot.Block, Attempt: attempt, Cell: slot.Cell,
+		Started: time.Now().UTC(), RequestedSeconds: r.Sampling.Seconds,
+	}
+	err := r.measure(ctx, &s)
+	if err == nil {
+		s.Status = result.StatusOK
+		err = s.Validate()
+	}
+	if err != nil {
+		s.Status, s.Reason = result.StatusFailed, oneLine(err)
+		s.Metrics, s.Histogram, s.Series, s.MeasuredSeconds, s.Probes = nil, nil, nil, nil, nil
+	}
+	return s
+}
+
+func (r *run) measure(ctx context.Context, s *result.Sample) error {
+	w, err := workload.Find(s.Cell.Workload)
+	if err != nil {
+		return err
+	}
+	ends, err := r.Testbed.Ends(ctx, s.Cell)
+	if err != nil {
+		return err
+	}
+	p := workload.Params{
+		Cell: s.Cell, Warmup: r.Sampling.Warmup(), Window: r.Sampling.Window(),
+		Token: newToken(), SharedClock: ends.SharedClock,
+	}
+	server, client, err := r.traffic(ctx, w, p, ends)
+	if rawErr := r.saveRaw(s, server, client); rawErr != nil {
+		err = errors.Join(err, rawErr)
+	}
+	if err != nil {
+		return err
+	}
+	m, err := w.Parse(p, server, client)
+	if err != nil {
+		return err
+	}
+	s.MeasuredSeconds, s.Metrics, s.Histogram, s.Series = &m.MeasuredSeconds, m.Metrics, m.Histogram, m.Series
+	s.Tools, s.Warnings = m.Tools, m.Warnings
+	s.Probes = probes(ends, client, server)
+	if ends.Client.MTU > 0 && ends.Server.MTU > 0 {
+		s.Metrics["client_mtu_bytes"] = float64(ends.Client.MTU)
+		s.Metrics["server_mtu_bytes"] = float64(ends.Server.MTU)
+	}
+	return nil
+}
+
+// traffic runs both halves. Whatever happens, neither end has anything of it
+// left running afterwards.
+func (r *run) traffic(ctx context.Context, w workload.Workload, p workload.Params, ends testbed.Ends) (server, client workload.Output, err error) {
+	serve, err := w.Serve(p)
+	if err != nil {
+		return server, client, err
+	}
+	bound := p.Warmup + p.Window + patience + max(serve.Timeout, 0)
+	ctx, cancel := context.WithTimeoutCause(ctx, bound, fmt.Errorf("no end after %v", bound))
+	defer cancel()
+	defer func() {
+		if err != nil {
+			r.cancelEnds(ctx, ends)
+		}
+	}()
+	var session agent.ServeResult
+	if err := ends.Server.Agent.Call(ctx, agent.MethodServe, agent.ServeParams{Program: serve}, &session); err != nil {
+		return server, client, fmt.Errorf("server at %s: %w", ends.Server.Name, err)
+	}
+	target := netip.AddrPortFrom(ends.ServerAddress, session.Port)
+	drive, err := w.Drive(p, target)
+	if err != nil {
+		return server, client, err
+	}
+	driveErr := ends.Client.Agent.Call(ctx, agent.MethodDrive, agent.DriveParams{Program: drive, Server: target.String()}, &client)
+	if driveErr != nil {
+		driveErr = fmt.Errorf("client at %s: %w", ends.Client.Name, driveErr)
+	}
+	finishErr := ends.Server.Agent.Call(ctx, agent.MethodFinish, agent.FinishParams{Session: session.Session}, &server)
+	if finishErr != nil {
+		finishErr = fmt.Errorf("server at %s: %w", ends.Server.Name, finishErr)
+	}
+	return server, client, errors.Join(driveErr, finishErr)
+}
+
+func (r *run) cancelEnds(ctx context.Context, ends testbed.Ends) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	for _, p := range []testbed.Place{ends.Client, ends.Server} {
+		// An agent that does not answer is dead or replaced by the next Ends.
+		_ = p.Agent.Call(ctx, agent.MethodCancel, agent.CancelParams{}, nil)
+	}
+}
+
+func (r *run) saveRaw(s *result.Sample, server, client workload.Output) error {
+	name := s.ID
+	if s.Attempt > 1 {
+		name = fmt.Sprintf("%s-attempt%d", s.ID, s.Attempt)
+	}
+	var errs []error
+	for _, e := range []struct {
+		end string
+		out workload.Output
+	}{{"client", client}, {"server", server}} {
+		if len(e.out.Argv) == 0 {
+			continue
+		}
+		errs = append(errs, r.Store.SaveRaw(name, e.end, e.out.Argv, e.out.Stdout, e.out.Stderr))
+		s.Raw = result.RawDir + "/" + name
+	}
+	return errors.Join(errs...)
+}
+
+// probes joins what both ends read. Ends on one node are one node.
+func probes(ends testbed.Ends, client, server workload.Output) map[string]map[string]float64 {
+	out := map[string]map[string]float64{}
+	if len(client.Probes) > 0 {
+		out["client_node"] = client.Probes
+	}
+	if len(server.Probes) > 0 {
+		out["server_node"] = server.Probes
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// newToken makes the secret that data connections of one sample begin with.
+func newToken() string {
+	b := make([]byte, 16)
+	rand.Read(b) // never fails (crypto/rand)
+	return hex.EncodeToString(b)
+}
+
+// oneLine makes an error the reason of a record.
+func oneLine(err error) string {
+	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}

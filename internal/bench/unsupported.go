@@ -1,0 +1,97 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+// retireUnsupported records once each cell that the testbed cannot build or
+// whose tools are missing, and takes it out of the blocks.
+func (r *run) retireUnsupported(ctx context.Context, unsupported map[result.Cell]string) error {
+	recorded := map[result.Cell]bool{}
+	for _, s := range r.samples {
+		if s.Status == result.StatusUnsupported {
+			recorded[s.Cell] = true
+		}
+	}
+	for _, slot := range r.Plan.Block(1, nil) {
+		reason, is := unsupported[slot.Cell]
+		if !is && !recorded[slot.Cell] {
+			var err error
+			if reason, err = r.missingTools(ctx, slot.Cell); err != nil {
+				return err
+			}
+		}
+		if reason == "" && !recorded[slot.Cell] {
+			continue
+		}
+		r.retired[slot.Cell], r.unsupported[slot.Cell] = true, true
+		if recorded[slot.Cell] {
+			continue
+		}
+		s := result.Sample{
+			Schema: result.Schema, ID: slot.ID, Block: slot.Block, Attempt: 1 + r.attempts[slot.ID], Cell: slot.Cell,
+			Status: result.StatusUnsupported, Reason: reason, Started: time.Now().UTC(),
+		}
+		if err := r.Store.Append(s); err != nil {
+			return err
+		}
+		r.keep(s)
+		r.Observer.Say("unsupported: %s %s: %s", slot.Cell.Network, slot.Cell.Traffic(), reason)
+	}
+	return nil
+}
+
+// missingTools says which tools of the cell's workload are missing at its ends,
+// and how they are got; "" when none is.
+func (r *run) missingTools(ctx context.Context, cell result.Cell) (string, error) {
+	w, err := workload.Find(cell.Workload)
+	if err != nil {
+		return "", err
+	}
+	spec := w.Spec()
+	if len(spec.Needs) == 0 {
+		return "", nil
+	}
+	ends, err := r.Testbed.Ends(ctx, cell)
+	if err != nil {
+		return "", err
+	}
+	for _, place := range []testbed.Place{ends.Client, ends.Server} {
+		have, err := r.toolsAt(ctx, place, spec)
+		if err != nil {
+			return "", fmt.Errorf("tools at %s: %w", place.Name, err)
+		}
+		var missing, packages []string
+		for _, t := range spec.Needs {
+			if _, ok := have[t.Name]; !ok {
+				missing, packages = append(missing, t.Name), append(packages, t.Package)
+			}
+		}
+		if len(missing) > 0 {
+			return fmt.Sprintf("%s is not installed at %s: apt-get install %s (or make tools)",
+				strings.Join(missing, ", "), place.Name, strings.Join(packages, " ")), nil
+		}
+	}
+	return "", nil
+}
+
+func (r *run) toolsAt(ctx context.Context, place testbed.Place, spec workload.Spec) (map[string]string, error) {
+	key := place.Name + "\x00" + spec.Name
+	if have, ok := r.tools[key]; ok {
+		return have, nil
+	}
+	var have agent.ToolsResult
+	if err := place.Agent.Call(ctx, agent.MethodTools, agent.ToolsParams{Tools: spec.Needs}, &have); err != nil {
+		return nil, err
+	}
+	r.tools[key] = have.Versions
+	return have.Versions, nil
+}

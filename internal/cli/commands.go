@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"net/netip"
+
+	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+// commandLines are the tools of one workload's cells as they will be run.
+type commandLines struct {
+	Cell   string `json:"cell"`
+	Server string `json:"server"`
+	Client string `json:"client"`
+}
+
+// commands gives, for each distinct traffic that a tool makes, the command
+// lines of both ends. Addresses and ports are chosen at run time; here they are
+// a documentation address and "{port}".
+func commands(c campaign.Campaign, p plan.Plan) ([]commandLines, error) {
+	var out []commandLines
+	seen := map[string]bool{}
+	for _, cell := range p.Cells {
+		w, err := workload.Find(cell.Workload)
+		if err != nil {
+			return nil, err
+		}
+		if len(w.Spec().Needs) == 0 || seen[cell.Traffic()] {
+			continue
+		}
+		seen[cell.Traffic()] = true
+		params := workload.Params{Cell: cell, Warmup: c.Sampling.Warmup(), Window: c.Sampling.Window()}
+		serve, err := w.Serve(params)
+		if err != nil {
+			return nil, err
+		}
+		drive, err := w.Drive(params, netip.MustParseAddrPort("192.0.2.1:0"))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, commandLines{
+			Cell:   cell.Traffic(),
+			Server: exec.Cmd{Argv: serve.Argv, Env: serve.Env}.String(),
+			Client: exec.Cmd{Argv: drive.Argv, Env: drive.Env}.String(),
+		})
+	}
+	return out, nil
+}

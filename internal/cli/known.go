@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/testbed/lab"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+// known gathers the names that a campaign may use from the lists of the
+// packages that own them.
+func known() campaign.Known {
+	k := campaign.Known{Testbeds: []string{"lab"}, Profiles: []string{lab.DefaultProfile}}
+	for _, n := range network.List() {
+		k.Networks = append(k.Networks, n.Name)
+	}
+	for _, l := range lab.Links() {
+		k.Links = append(k.Links, l.Name)
+	}
+	for _, w := range workload.List() {
+		k.Workloads = append(k.Workloads, w.Spec())
+	}
+	return k
+}
+
+// linkRate is the rate of a link of the lab, where it has one.
+func linkRate(name string) (bitsPerSecond float64, ok bool) {
+	for _, l := range lab.Links() {
+		if l.Name == name && l.RateBitsPerSecond > 0 {
+			return float64(l.RateBitsPerSecond), true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/cni"
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/testbed/lab"
+)
+
+func labCommand(stdout, stderr io.Writer) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "lab up|list|exec|down",
+		Short: "build a lab to look inside, and take it down again",
+		Long: `A lab is a set of network namespaces: a fabric with a switch, nodes, and pods
+attached by real CNI ADDs. Nothing is made in the machine's own namespace.
+What a killed run left is cleared by the next command.`,
+		Example: `  cnibench lab up --network flannel/vxlan
+  cnibench lab exec node1-pod1 -- ping -c 1 10.244.2.2
+  cnibench lab down --all`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(labUp(stdout, stderr), labList(stdout), labExec(), labDown(stderr))
+	return cmd
+}
+
+// labOptions are those of labs that this program makes or takes down.
+func labOptions(runner *exec.Runner, cniPath []string, verb string) (lab.Options, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return lab.Options{}, err
+	}
+	return lab.Options{
+		Runner: runner, Agent: []string{self, "agent"},
+		CNIPath: cni.SearchPath(strings.Join(cniPath, string(os.PathListSeparator))), Verb: verb,
+	}, nil
+}
+
+// reap clears what killed commands left and says so.
+func reap(ctx context.Context, o lab.Options, stderr io.Writer) error {
+	gone, err := lab.Reap(ctx, o)
+	for _, g := range gone {
+		fmt.Fprintf(stderr, "cleared what a killed command left: %s\n", g)
+	}
+	return err
+}
+
+// customNetworks are the networks whose conflists the user named.
+func customNetworks(c campaign.Campaign) ([]network.Network, error) {
+	var own []network.Network
+	for _, n := range c.Networks {
+		if len(n.Contents) == 0 {
+			continue
+		}
+		built, err := network.FromConflist(n.Name, n.Contents)
+		if err != nil {
+			return nil, err
+		}
+		own = append(own, built)
+	}
+	return own, nil
+}
+
+func labUp(stdout, stderr io.Writer) *cobra.Command {
+	var networks, cniPath []string
+	var link string
+	var nodes, pods, mtu int
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "up",
+		Short:   "build a lab that stays until lab down",
+		Example: "  cnibench lab up --network bridge --network calico/direct --link 1-gigabit",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if nodes < 1 {
+				return usageError{errors.New("--nodes: want at least 1")}
+			}
+			var specs []lab.Spec
+			for _, n := range networks {
+				if _, err := network.Find(n); err != nil {
+					return usageError{err}
+				}
+				s := lab.Spec{Network: n, Link: link, Profile: lab.DefaultProfile, MTU: mtu, Pods: make([]int, nodes)}
+				for i := range s.Pods {
+					s.Pods[i] = pods
+				}
+				specs = append(specs, s)
+			}
+			runner := exec.NewRunner()
+			defer runner.Close()
+			o, err := labOptions(runner, cniPath, "lab up")
+			if err != nil {
+				return err
+			}
+			if err := reap(cmd.Context(), o, stderr); err != nil {
+				return err
+			}
+			info, err := lab.Up(cmd.Context(), o, specs)
+			if err != nil {
+				return err
+			}
+			return writeLabs(stdout, []lab.Info{info}, asJSON)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVar(&networks, "network", []string{"bridge"}, "networks, each with nodes of its own")
+	flags.StringVar(&link, "link", "unshaped", "the wire between nodes: see cnibench list links")
+	flags.IntVar(&nodes, "nodes", 2, "nodes of each network")
+	flags.IntVar(&pods, "pods", 1, "pods on each node")
+	flags.IntVar(&mtu, "mtu", 1500, "MTU of the link in bytes")
+	flags.StringSliceVar(&cniPath, "cni-path", nil, "folders to look for CNI plugins in, before the usual ones")
+	flags.BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func labList(stdout io.Writer) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "list the labs that stand and their namespaces",
+		Example: "  cnibench lab list --json",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			infos, err := lab.List(lab.Options{})
+			if err != nil {
+				return err
+			}
+			return writeLabs(stdout, infos, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func writeLabs(w io.Writer, infos []lab.Info, asJSON bool) error {
+	if asJSON {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		if infos == nil {
+			infos = []lab.Info{}
+		}
+		return enc.Encode(infos)
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, l := range infos {
+		state := "left by a killed command: the next command clears it"
+		switch {
+		case l.InUse:
+			state = fmt.Sprintf("in use by process %d", l.PID)
+		case l.Kept:
+			state = "kept: cnibench lab down " + l.ID
+		}
+		fmt.Fprintf(tw, "lab %s (%s), %s\n", l.ID, l.Verb, state)
+		for _, p := range l.Places {
+			fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%d\t%s\n", p.Namespace, p.Kind, p.Network, p.Link, p.MTU, strings.Join(p.Addresses, " "))
+		}
+	}
+	return tw.Flush()
+}
+
+func labExec() *cobra.Command {
+	return &cobra.Command{
+		Use:   "exec PLACE -- COMMAND [ARG ...]",
+		Short: "run a command at a place of a lab",
+		Long: `exec replaces itself by a command in a namespace of a lab. PLACE is the
+namespace's name as lab list shows it, or an end of it that fits one alone.`,
+		Example: "  cnibench lab exec node1-pod1 -- ip route",
+		Args:    usageArgs(cobra.MinimumNArgs(2)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return lab.Exec(lab.Options{}, args[0], args[1:])
+		},
+	}
+}
+
+func labDown(stderr io.Writer) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:     "down [LAB]",
+		Short:   "take down one lab, or with --all every lab that no living command uses",
+		Example: "  cnibench lab down --all",
+		Args:    usageArgs(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if all == (len(args) == 1) {
+				return usageError{errors.New("name one lab, or say --all\nsee: cnibench lab list")}
+			}
+			runner := exec.NewRunner()
+			defer runner.Close()
+			o, err := labOptions(runner, nil, "lab down")
+			if err != nil {
+				return err
+			}
+			var gone []lab.Gone
+			if all {
+				gone, err = lab.DownAll(cmd.Context(), o)
+			} else {
+				var one lab.Gone
+				if one, err = lab.Down(cmd.Context(), o, args[0]); err == nil {
+					gone = []lab.Gone{one}
+				}
+			}
+			for _, g := range gone {
+				fmt.Fprintln(stderr, g)
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "every lab that no living command uses")
+	return cmd
+}

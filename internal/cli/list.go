@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/testbed/lab"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+// listed is one row of a list.
+type listed struct {
+	Name    string `json:"name"`
+	Summary string `json:"summary"`
+	// Model is what a network was modelled on; absent for real ones.
+	Model         string   `json:"model,omitempty"`
+	Encapsulation string   `json:"encapsulation,omitempty"`
+	Needs         []string `json:"needs,omitempty"`
+	// Missing says what of it is not here.
+	Missing []string `json:"missing,omitempty"`
+}
+
+func listCommand(stdout io.Writer) *cobra.Command {
+	var asJSON bool
+	subjects := []string{"networks", "workloads", "links", "profiles"}
+	cmd := &cobra.Command{
+		Use:       "list networks|workloads|links|profiles",
+		Short:     "list what a campaign can name, and whether it can be had here",
+		Example:   "  cnibench list networks\n  cnibench list workloads --json",
+		ValidArgs: subjects,
+		Args:      usageArgs(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			var rows []listed
+			switch args[0] {
+			case "networks":
+				rows = listNetworks()
+			case "workloads":
+				rows = listWorkloads()
+			case "links":
+				for _, l := range lab.Links() {
+					rows = append(rows, listed{Name: l.Name, Summary: l.Summary})
+				}
+			case "profiles":
+				rows = append(rows, listed{Name: lab.DefaultProfile, Summary: "settings as the kernel gives them"})
+			}
+			if asJSON {
+				enc := json.NewEncoder(stdout)
+				enc.SetIndent("", "  ")
+				return enc.Encode(rows)
+			}
+			return writeRows(stdout, rows)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func listNetworks() []listed {
+	have := map[string]error{} // each feature is tried once
+	rows := []listed{}
+	for _, n := range network.List() {
+		row := listed{Name: n.Name, Summary: n.Summary, Model: n.Model, Encapsulation: n.Encapsulation}
+		for _, f := range n.Needs {
+			row.Needs = append(row.Needs, f.Name)
+			err, tried := have[f.Name]
+			if !tried {
+				err = f.Probe()
+				have[f.Name] = err
+			}
+			if err != nil {
+				row.Missing = append(row.Missing, err.Error())
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func listWorkloads() []listed {
+	rows := []listed{}
+	for _, w := range workload.List() {
+		spec := w.Spec()
+		row := listed{Name: spec.Name, Summary: spec.Summary}
+		for _, t := range spec.Needs {
+			row.Needs = append(row.Needs, t.Name)
+			if _, err := exec.LookPath(t.Name); err != nil {
+				row.Missing = append(row.Missing, t.Name+" is not installed: apt-get install "+t.Package)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func writeRows(w io.Writer, rows []listed) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, r := range rows {
+		kind := ""
+		if r.Model != "" {
+			kind = "model: "
+		}
+		fmt.Fprintf(tw, "%s\t%s%s\n", r.Name, kind, r.Summary)
+		for _, m := range slices.Compact(r.Missing) {
+			fmt.Fprintf(tw, "\t  not here: %s\n", m)
+		}
+	}
+	return tw.Flush()
+}

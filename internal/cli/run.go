@@ -1,0 +1,257 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/bench"
+	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed/lab"
+)
+
+// runFlags are the flags of run.
+type runFlags struct {
+	testbed string
+	out     string
+	resume  bool
+	seed    uint64
+	dryRun  bool
+	json    bool
+	cniPath []string
+}
+
+func runCommand(stdout, stderr io.Writer) *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run CAMPAIGN.yaml",
+		Short: "run a campaign and report what each network costs",
+		Long: `run measures every cell of a campaign in seeded random blocks, records each
+sample as it comes, and stops when every efficiency is known well enough.
+
+A run that was interrupted, or killed, goes on with --resume --out DIR.`,
+		Example: `  cnibench run examples/quickstart.yaml
+  cnibench run examples/quickstart.yaml --dry-run
+  cnibench run examples/quickstart.yaml --resume --out results/quickstart-1`,
+		Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.resume && f.out == "" {
+				return usageError{errors.New("--resume needs --out DIR: the result directory to go on with")}
+			}
+			if f.resume && cmd.Flags().Changed("seed") {
+				return usageError{errors.New("--seed cannot be changed by --resume: the order is in the directory's plan.json")}
+			}
+			if !cmd.Flags().Changed("seed") {
+				f.seed = uint64(rand.Uint32())
+			}
+			return runCampaign(cmd.Context(), args[0], f, stdout, stderr)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.testbed, "testbed", "", "where to run, in place of the campaign's: lab")
+	flags.StringVar(&f.out, "out", "", "result directory (default results/NAME-DATE-TIME)")
+	flags.BoolVar(&f.resume, "resume", false, "go on with the run in --out; nothing is measured twice")
+	flags.Uint64Var(&f.seed, "seed", 0, "seed of the random order (default: a random one, recorded)")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "print the plan, the number of samples, the expected time and the tools' command lines; measure nothing")
+	flags.BoolVar(&f.json, "json", false, "print the result, or with --dry-run the plan, as JSON")
+	flags.StringSliceVar(&f.cniPath, "cni-path", nil, "folders to look for CNI plugins in, before the usual ones")
+	return cmd
+}
+
+func runCampaign(ctx context.Context, path string, f runFlags, stdout, stderr io.Writer) error {
+	c, err := loadCampaign(path, f.testbed)
+	if err != nil {
+		return err
+	}
+	p := plan.New(c, f.seed)
+	if f.dryRun {
+		return dryRun(stdout, c, p, f.json)
+	}
+	for _, note := range c.Notes() {
+		fmt.Fprintln(stderr, "note: "+note)
+	}
+	runner := exec.NewRunner()
+	defer runner.Close()
+	bed, err := openLab(ctx, runner, c, f.cniPath, stderr)
+	if err != nil {
+		return err
+	}
+	dir, recorded, p, err := openResults(path, c, p, f, stderr)
+	if err != nil {
+		return err
+	}
+	sum, err := measure(ctx, c, p, bed, dir, recorded, stderr)
+	if err != nil {
+		return interrupted(err, path, dir, len(sum.Samples), stderr)
+	}
+	defer dir.Close()
+	return showRun(dir.Path, sum, f.json, stdout, stderr)
+}
+
+func loadCampaign(path, testbed string) (campaign.Campaign, error) {
+	c, err := campaign.Load(path, known())
+	if err != nil {
+		return c, usageError{err}
+	}
+	if testbed != "" {
+		if err := oneOf("testbed", testbed, known().Testbeds); err != nil {
+			return c, err
+		}
+		c.Testbed = testbed
+	}
+	return c, nil
+}
+
+// openLab makes the lab testbed; it builds nothing yet, but clears what killed
+// runs left.
+func openLab(ctx context.Context, runner *exec.Runner, c campaign.Campaign, cniPath []string, stderr io.Writer) (*lab.Lab, error) {
+	if os.Getuid() != 0 {
+		return nil, errors.New("the lab makes network namespaces, which needs root: run it with sudo")
+	}
+	o, err := labOptions(runner, cniPath, "run")
+	if err != nil {
+		return nil, err
+	}
+	if err := reap(ctx, o, stderr); err != nil {
+		return nil, err
+	}
+	if o.Networks, err = customNetworks(c); err != nil {
+		return nil, usageError{err}
+	}
+	return lab.New(o), nil
+}
+
+// openResults makes the result directory or opens the one to go on with; then
+// the plan is the recorded one.
+func openResults(path string, c campaign.Campaign, p plan.Plan, f runFlags, stderr io.Writer) (*result.Dir, []result.Sample, plan.Plan, error) {
+	if f.out == "" {
+		f.out = filepath.Join("results", c.Name+"-"+time.Now().Format("20060102-150405"))
+	}
+	if !f.resume {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, nil, p, err
+		}
+		dir, err := result.Create(f.out, text, p)
+		return dir, nil, p, err
+	}
+	dir, recorded, repaired, err := result.Resume(f.out)
+	if err != nil {
+		return nil, nil, p, err
+	}
+	if repaired > 0 {
+		fmt.Fprintf(stderr, "repaired: a torn last line of %d bytes was cut off %s\n", repaired, filepath.Join(f.out, result.SamplesFile))
+	}
+	old, err := plan.Load(filepath.Join(f.out, result.PlanFile))
+	if err == nil {
+		err = old.Same(p)
+	}
+	if err == nil {
+		err = old.Check(recorded, c.Sampling.Retries)
+	}
+	if err != nil {
+		return nil, nil, p, errors.Join(usageError{fmt.Errorf("%s: cannot resume: %w", f.out, err)}, dir.Close())
+	}
+	fmt.Fprintf(stderr, "resuming %s: %d records are there\n", f.out, len(recorded))
+	return dir, recorded, old, nil
+}
+
+func measure(ctx context.Context, c campaign.Campaign, p plan.Plan, bed *lab.Lab, dir *result.Dir, recorded []result.Sample, stderr io.Writer) (bench.Summary, error) {
+	seen := newProgress(stderr)
+	defer seen.close()
+	return bench.Run(ctx, bench.Options{
+		Sampling: c.Sampling, Plan: p, Testbed: bed, Store: dir, Observer: seen,
+		Recorded: recorded, Settled: settled(c),
+	})
+}
+
+// interrupted says how a run that ended early goes on, and removes the
+// directory of one that never began.
+func interrupted(err error, path string, dir *result.Dir, records int, stderr io.Writer) error {
+	if records == 0 {
+		return errors.Join(err, dir.Discard())
+	}
+	if errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted")
+	}
+	fmt.Fprintf(stderr, "%d records are safe; go on with: cnibench run %s --resume --out %s\n", records, path, dir.Path)
+	return errors.Join(err, dir.Close())
+}
+
+// showRun writes report.html and prints the answer.
+func showRun(dir string, sum bench.Summary, asJSON bool, stdout, stderr io.Writer) error {
+	in, err := readInput(dir)
+	if err != nil {
+		return err
+	}
+	html := filepath.Join(dir, result.ReportFile)
+	if err := writeReport(html, "html", in); err != nil {
+		return err
+	}
+	fmt.Fprintf(stderr, "stopped after %d blocks: %s\n", sum.Blocks, sum.Stopped)
+	if sum.WallSeconds > 0 {
+		fmt.Fprintf(stderr, "%.0f %% of the time was spent measuring (warm-up and window, from the third block on)\n", 100*sum.MeasuringSeconds/sum.WallSeconds)
+	}
+	format := "terminal"
+	if asJSON {
+		format = "json"
+	}
+	if err := report.Write(stdout, format, in, reportOptions(stdout)); err != nil {
+		return err
+	}
+	fmt.Fprintf(stderr, "report: %s\n", html)
+	return nil
+}
+
+// planned is the JSON of --dry-run.
+type planned struct {
+	plan.Plan
+	Samples struct {
+		Least int `json:"least"`
+		Most  int `json:"most"`
+	} `json:"samples"`
+	ExpectedSeconds struct {
+		Least float64 `json:"least"`
+		Most  float64 `json:"most"`
+	} `json:"expected_seconds"`
+	Commands []commandLines `json:"commands,omitempty"`
+}
+
+func dryRun(w io.Writer, c campaign.Campaign, p plan.Plan, asJSON bool) error {
+	out := planned{Plan: p}
+	out.Samples.Least, out.Samples.Most = p.MinBlocks*len(p.Cells), p.MaxBlocks*len(p.Cells)
+	least, most := p.Estimate(c.Sampling, bench.Overhead)
+	out.ExpectedSeconds.Least, out.ExpectedSeconds.Most = least.Seconds(), most.Seconds()
+	var err error
+	if out.Commands, err = commands(c, p); err != nil {
+		return err
+	}
+	if asJSON {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(out)
+	}
+	fmt.Fprintf(w, "%s: %d cells, %d to %d blocks, %d to %d samples, seed %d\n",
+		c.Name, len(p.Cells), p.MinBlocks, p.MaxBlocks, out.Samples.Least, out.Samples.Most, p.Seed)
+	fmt.Fprintf(w, "expected time: %s to %s\n\nblock 1, in its order:\n", least.Round(time.Second), most.Round(time.Second))
+	for _, s := range p.Block(1, nil) {
+		cell := s.Cell
+		fmt.Fprintf(w, "  %s  %s %s %s, %s, %s, MTU %d: %s\n", s.ID, cell.Network, cell.Path, cell.Placement, cell.Link, cell.Profile, cell.MTU, cell.Traffic())
+	}
+	for _, l := range out.Commands {
+		fmt.Fprintf(w, "\n%s\n  server: %s\n  client: %s\n", l.Cell, l.Server, l.Client)
+	}
+	return nil
+}
