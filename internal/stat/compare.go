@@ -48,6 +48,10 @@ type CellComparison struct {
 	// Base and New are the geometric means of the metric, base units.
 	Base *Estimate `json:"base,omitempty"`
 	New  *Estimate `json:"new,omitempty"`
+	// BaseValues and NewValues are the metric in each measured block, for tools
+	// that compare for themselves (benchstat).
+	BaseValues []float64 `json:"base_values,omitempty"`
+	NewValues  []float64 `json:"new_values,omitempty"`
 	// P is Welch's p-value, Adjusted that after Holm over all cells.
 	P        float64 `json:"p"`
 	Adjusted float64 `json:"adjusted"`
@@ -128,6 +132,7 @@ func judge(change Estimate, beyondChance bool, threshold float64) Verdict {
 func compareCell(b, n *campaign, d, e *cellData) CellComparison {
 	out := CellComparison{Cell: d.cell, Metric: d.primary, P: 1}
 	out.Base, out.New = b.meanOf(d, d.primary), n.meanOf(e, d.primary)
+	out.BaseValues, out.NewValues = values(d.series(d.primary)), values(e.series(d.primary))
 	switch {
 	case len(d.ok) == 0:
 		out.Verdict, out.Why = CannotTell, "base: "+nothing(d)
