@@ -93,6 +93,7 @@ func TestNoInit(t *testing.T) {
 func TestNoGlobalState(t *testing.T) {
 	exceptions := allowed{
 		"internal/cli linkedVersion": "only the linker sets it",
+		"internal/cli built":         "the tests' TestMain sets it once, before any test",
 	}
 	used := map[string]bool{}
 	for _, s := range sources(t) {
@@ -131,6 +132,9 @@ func embedded(g *ast.GenDecl, v *ast.ValueSpec) bool {
 }
 
 func harmless(value ast.Expr, test bool) bool {
+	if _, ok := value.(*ast.CompositeLit); ok {
+		return test
+	}
 	call, ok := value.(*ast.CallExpr)
 	if !ok {
 		return false

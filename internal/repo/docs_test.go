@@ -1,0 +1,193 @@
+package repo
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/cli"
+)
+
+// command is one that a document shows.
+type command struct {
+	where string // "README.md:12"
+	line  string
+	prose bool // in running text
+}
+
+// TestCommandsInDocuments: every cnibench and make command that a document
+// shows, in a block (of console, after "$ "; of sh or bash) or in running text
+// between backquotes, is one that this program or the Makefile takes. Synopses
+// (with …, [, | or <) are not commands; a verb alone in running text is a name.
+func TestCommandsInDocuments(t *testing.T) {
+	n := 0
+	for _, path := range files(t, ".md") {
+		for _, c := range commands(path, read(t, path)) {
+			if err := takes(t, c); err != nil {
+				t.Errorf("%s: %q: %v", c.where, c.line, err)
+			}
+			n++
+		}
+	}
+	if n < 10 {
+		t.Errorf("only %d commands found in the documents: is the search for them broken?", n)
+	}
+}
+
+var inline = regexp.MustCompile("`([^`]+)`")
+
+// commands finds them in one document.
+func commands(path, text string) []command {
+	var found []command
+	fence := "" // the language of the block that a line is in; "-" is none
+	for i, line := range strings.Split(text, "\n") {
+		where := fmt.Sprintf("%s:%d", path, i+1)
+		if lang, is := strings.CutPrefix(strings.TrimSpace(line), "```"); is {
+			switch {
+			case fence != "":
+				fence = ""
+			case lang == "":
+				fence = "-"
+			default:
+				fence = lang
+			}
+			continue
+		}
+		var candidates []string
+		switch fence {
+		case "":
+			for _, m := range inline.FindAllStringSubmatch(line, -1) {
+				candidates = append(candidates, m[1])
+			}
+		case "console":
+			if c, is := strings.CutPrefix(strings.TrimSpace(line), "$ "); is {
+				candidates = append(candidates, c)
+			}
+		case "sh", "bash":
+			candidates = append(candidates, strings.TrimSpace(line))
+		}
+		for _, c := range candidates {
+			if isCommand.MatchString(c) && !strings.ContainsAny(c, "…[|<") {
+				found = append(found, command{where, c, fence == ""})
+			}
+		}
+	}
+	return found
+}
+
+var isCommand = regexp.MustCompile(`^(sudo )?(\S*bin/)?(cnibench|make) \S`)
+
+// takes tells whether a command would be accepted; it runs nothing.
+func takes(t *testing.T, c command) error {
+	t.Helper()
+	line, _, _ := strings.Cut(c.line, " #")
+	for _, op := range []string{" && ", "; ", " > ", " 2>"} {
+		line, _, _ = strings.Cut(line, op)
+	}
+	words := strings.Fields(line)
+	if words[0] == "sudo" {
+		words = words[1:]
+	}
+	for i, w := range words {
+		words[i] = strings.Trim(w, `'"`)
+	}
+	if filepath.Base(words[0]) == "make" {
+		return isTarget(t, words[1:])
+	}
+	for _, w := range words[1:] {
+		if strings.HasPrefix(w, "examples/") {
+			if _, err := os.Stat(filepath.Join(root, w)); err != nil {
+				return err
+			}
+		}
+	}
+	return parses(words[1:], c.prose)
+}
+
+func isTarget(t *testing.T, words []string) error {
+	t.Helper()
+	for _, w := range words {
+		if strings.Contains(w, "=") {
+			continue // a variable
+		}
+		if !strings.Contains(read(t, "Makefile"), "\n"+w+":") {
+			return fmt.Errorf("the Makefile has no target %s", w)
+		}
+	}
+	return nil
+}
+
+// parses holds arguments against the command tree: verb, flags, their values'
+// types, the number of arguments.
+func parses(args []string, prose bool) error {
+	top := cli.Root(io.Discard, io.Discard)
+	if len(args) == 1 && slices.Contains([]string{"--help", "--version"}, args[0]) {
+		return nil
+	}
+	cmd, rest, err := top.Find(args)
+	if err != nil {
+		return err
+	}
+	if cmd == top {
+		return fmt.Errorf("no such verb")
+	}
+	if prose && len(rest) == 0 {
+		return nil
+	}
+	cmd.InitDefaultHelpFlag()
+	if err := cmd.ParseFlags(rest); err != nil {
+		return err
+	}
+	return cmd.ValidateArgs(cmd.Flags().Args())
+}
+
+// TestLinksInDocuments: what a document links to in this tree is there.
+func TestLinksInDocuments(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#\s]+)`)
+	for _, path := range files(t, ".md") {
+		for _, m := range link.FindAllStringSubmatch(read(t, path), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(root, filepath.Dir(path), m[1])); err != nil {
+				t.Errorf("%s links to %s: %v", path, m[1], err)
+			}
+		}
+	}
+}
+
+// TestCommandSearch holds the search itself.
+func TestCommandSearch(t *testing.T) {
+	text := "Say `cnibench doctor` or `cnibench run FILE [--seed N]`, not `cnibench`.\n" +
+		"```console\n$ bin/cnibench list networks\ncnibench doctor: fine\n$ ls\n```\n" +
+		"```sh\nsudo make test # all\nexport A=1\n```\n```\ncnibench nothing\n```\n"
+	var got []string
+	for _, c := range commands("x.md", text) {
+		got = append(got, c.where+" "+c.line)
+	}
+	want := []string{"x.md:1 cnibench doctor", "x.md:3 bin/cnibench list networks", "x.md:8 sudo make test # all"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	for line, ok := range map[string]bool{
+		"cnibench doctor --json":         true,
+		"bin/cnibench list networks":     true,
+		"sudo make test CNIBENCH_CI=1":   true,
+		"make test && cnibench nonsense": true, // the first command alone
+		"cnibench doctor --jsn":          false,
+		"cnibench list networks links":   false,
+		"cnibench list netwerks":         false,
+		"cnibench docter":                false,
+		"cnibench run":                   false,
+		"make tests":                     false,
+	} {
+		if err := takes(t, command{line: line}); (err == nil) != ok {
+			t.Errorf("%q: %v", line, err)
+		}
+	}
+}
