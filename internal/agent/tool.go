@@ -23,9 +23,9 @@ const (
 	// maxOutputBytes is how much of a tool's stdout is kept.
 	maxOutputBytes = 8 << 20
 	// selfEndWait is how long a serving tool may take to end by itself when the
-	// sample is over, as iperf3 -s -1 does; then it is asked to by SIGTERM.
+	// sample is over, as iperf3 -s -1 does; then it is asked to by a signal.
 	selfEndWait = 250 * time.Millisecond
-	// termWait is how long it may take after SIGTERM.
+	// termWait is how long it may take after that signal.
 	termWait = 2 * time.Second
 	// readyWait is how long a serving tool may take until it serves.
 	readyWait = 10 * time.Second
@@ -38,6 +38,7 @@ type tool struct {
 	dir     string
 	version string
 	watch   *watch
+	ask     syscall.Signal // what asks it to end
 
 	stdout *head
 	exited chan struct{} // closed when the program is over; err is then set
@@ -49,7 +50,10 @@ func (s *server) startTool(ctx context.Context, p workload.Program, address stri
 	if len(p.Argv) == 0 {
 		return nil, errors.New("a program without an argv")
 	}
-	t := &tool{stdout: &head{max: maxOutputBytes}, exited: make(chan struct{}), watch: s.watch()}
+	t := &tool{stdout: &head{max: maxOutputBytes}, exited: make(chan struct{}), watch: s.watch(), ask: syscall.SIGTERM}
+	if p.Interrupt {
+		t.ask = syscall.SIGINT
+	}
 	t.version = s.version(ctx, p.Argv[0])
 	fill := []string{}
 	if address != "" {
@@ -122,14 +126,14 @@ func (t *tool) wait() {
 	close(t.exited)
 }
 
-// end stops a program that still runs: SIGTERM, then SIGKILL.
+// end stops a program that still runs: it is asked to end, then killed.
 func (t *tool) end() {
 	select {
 	case <-t.exited:
 		return
 	default:
 	}
-	_ = t.process.Signal(syscall.SIGTERM) // it may have ended just now
+	_ = t.process.Signal(t.ask) // it may have ended just now
 	select {
 	case <-t.exited:
 	case <-time.After(termWait):

@@ -123,7 +123,7 @@ func fillWorkload(w *Workload, spec workload.Spec) {
 		w.MessageBytes = []int{spec.DefaultMessageBytes}
 	}
 	if w.Streams == nil && takes(spec, "streams") {
-		w.Streams = []int{1}
+		w.Streams = []int{max(spec.DefaultStreams, 1)}
 	}
 }
 

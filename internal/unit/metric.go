@@ -30,6 +30,7 @@ func Metrics() []Metric {
 		{"sent_packets_per_second", "sent packets", "1/s", Neither},
 		{"transactions_per_second", "transactions", "1/s", Higher},
 		{"requests_per_second", "requests", "1/s", Higher},
+		{"requests_failed", "requests failed", "", Lower},
 		{"latency_mean_seconds", "latency mean", "s", Lower},
 		{"latency_min_seconds", "latency min", "s", Lower},
 		{"latency_p50_seconds", "latency p50", "s", Lower},

@@ -36,6 +36,9 @@ type Program struct {
 	Files map[string]string `json:"files,omitempty"`
 	// Port asks the agent for a free port for {port} (TCP and UDP alike).
 	Port bool `json:"port,omitempty"`
+	// Interrupt asks the agent to end a serving tool by SIGINT instead of
+	// SIGTERM: some say what they received only then (sockperf's server).
+	Interrupt bool `json:"interrupt,omitempty"`
 	// Ready tells how a serving tool shows that it serves: "tcp" (the port
 	// accepts), "udp" (the port is bound, from /proc/net/udp).
 	Ready string `json:"ready,omitempty"`
@@ -82,6 +85,8 @@ type Spec struct {
 	Summary string // one line for `cnibench list workloads`
 	// Primary is the metric whose efficiency is reported and stopped on.
 	Primary string
+	// PrimaryByTest names it for the tests whose primary metric is another.
+	PrimaryByTest map[string]string
 	// Needs are the tools at each end; none for the native engine.
 	Needs []Tool
 	// Factors says which optional factors of a campaign's workload this one
@@ -94,6 +99,16 @@ type Spec struct {
 	// DefaultMessageBytes is used where a campaign names no message size; 0
 	// where the workload has no message size.
 	DefaultMessageBytes int
+	// DefaultStreams is used where a campaign names no streams; 0 means 1.
+	DefaultStreams int
+}
+
+// PrimaryFor is the primary metric of one of the workload's tests.
+func (s Spec) PrimaryFor(test string) string {
+	if metric, ok := s.PrimaryByTest[test]; ok {
+		return metric
+	}
+	return s.Primary
 }
 
 // Tool is a program that a workload needs, and the Debian package with it.
@@ -115,7 +130,10 @@ type Workload interface {
 
 // List is every workload, in the order in which help shows them.
 func List() []Workload {
-	return []Workload{}
+	return []Workload{
+		TCPStream(), UDPStream(), TCPRR(), UDPRR(), TCPCRR(), LatencyUnderLoad(),
+		Iperf3{}, Netperf{}, Sockperf{}, Redis{}, HTTP{},
+	}
 }
 
 // Find looks a workload up by name; the error lists the known names.
