@@ -101,7 +101,7 @@ func lookForTool(ctx context.Context, runner *exec.Runner, t workload.Tool) Chec
 	path, err := exec.LookPath(t.Name)
 	switch {
 	case err != nil:
-		c.Status, c.Detail, c.Cure = Missing, "not in PATH", "apt-get install "+t.Package
+		c.Status, c.Detail, c.Cure = Missing, "not in PATH", "apt-get install "+t.Package+"   # or, in a clone, all tools: make tools"
 	case len(t.Version) == 0:
 		c.Detail = path
 	default:
