@@ -1,0 +1,99 @@
+package campaign_test
+
+import (
+	"errors"
+	"flag"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed/lab"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+// known are the real lists, as the command line gathers them.
+func known() campaign.Known {
+	k := campaign.Known{Testbeds: []string{"lab"}, Profiles: []string{lab.DefaultProfile}}
+	for _, n := range network.List() {
+		k.Networks = append(k.Networks, n.Name)
+	}
+	for _, l := range lab.Links() {
+		k.Links = append(k.Links, l.Name)
+	}
+	for _, w := range workload.List() {
+		k.Workloads = append(k.Workloads, w.Spec())
+	}
+	return k
+}
+
+func TestExamples(t *testing.T) {
+	paths, err := filepath.Glob("../../examples/*.yaml")
+	if err != nil || len(paths) < 3 {
+		t.Fatalf("%d examples, %v", len(paths), err)
+	}
+	for _, path := range paths {
+		c, err := campaign.Load(path, known())
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if notes := c.Notes(); len(notes) > 0 {
+			t.Errorf("%s: %q", path, notes)
+		}
+		for _, cell := range plan.New(c, 1).Cells {
+			if err := drive(c.Sampling, cell); err != nil {
+				t.Errorf("%s: %s: %v", path, cell.Traffic(), err)
+			}
+		}
+	}
+}
+
+// drive asks the cell's workload for both its programs: it may refuse what a
+// campaign cannot know, such as a size that is too small for a tool's header.
+func drive(s campaign.Sampling, cell result.Cell) error {
+	w, err := workload.Find(cell.Workload)
+	if err != nil {
+		return err
+	}
+	p := workload.Params{Cell: cell, Warmup: s.Warmup(), Window: s.Window(), Token: strings.Repeat("00", 16)}
+	_, serveErr := w.Serve(p)
+	_, driveErr := w.Drive(p, netip.MustParseAddrPort("198.18.0.1:5201"))
+	return errors.Join(serveErr, driveErr)
+}
+
+// The schema and the manual are those of the lists of today.
+func TestDocsAreFresh(t *testing.T) {
+	schema, err := campaign.Schema(known())
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, err := os.ReadFile("../../examples/quickstart.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, got := range map[string]string{
+		"../../docs/campaign.schema.json": string(schema),
+		"../../docs/campaign.md":          campaign.Manual(known(), string(example)),
+	} {
+		if flag.Lookup("update").Value.String() == "true" {
+			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), got); diff != "" {
+			t.Errorf("%s is stale; run go test ./internal/campaign -update: %s", path, diff)
+		}
+	}
+}
