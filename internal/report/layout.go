@@ -14,11 +14,18 @@ type screen struct {
 	unicode bool
 }
 
+func newScreen(opt Options) screen {
+	if opt.Width == 0 {
+		opt.Width = 80
+	}
+	return screen{columns: max(opt.Width, leastColumns), color: opt.Color, unicode: opt.Unicode}
+}
+
 // The least width that a report is laid out for.
 const leastColumns = 40
 
-// metrics of text are those of a terminal with a western font: ambiguous
-// characters are one column wide, whatever the locale of the writer says.
+// condition counts columns as a terminal with a western font does: ambiguous
+// characters are one wide, whatever the locale of the writer says.
 func condition() *runewidth.Condition {
 	return &runewidth.Condition{EastAsianWidth: false, StrictEmojiNeutral: true}
 }

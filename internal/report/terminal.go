@@ -13,10 +13,7 @@ import (
 // writeTerminal writes the answer for a terminal: the tables of efficiency,
 // then in words what they cannot show.
 func writeTerminal(w io.Writer, d *document, opt Options) error {
-	if opt.Width == 0 {
-		opt.Width = 80
-	}
-	sc := screen{columns: max(opt.Width, leastColumns), color: opt.Color, unicode: opt.Unicode}
+	sc := newScreen(opt)
 	lines := sc.wrap(d.title(), "", "")
 	lines[0] = sc.bold(lines[0])
 	lines = append(lines, sc.wrap(d.summary(), "", "")...)

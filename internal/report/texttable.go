@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -10,7 +11,7 @@ const (
 	widestHead   = 20 // longer headings are broken
 	leastBar     = 5
 	longestBar   = 12
-	widestName   = 28 // of the first column, at 80 columns
+	widestName   = 28 // of the first column, where the others want its room
 	barBlocks    = " ▏▎▍▌▋▊▉█"
 	asciiBarChar = "#"
 )
@@ -34,7 +35,7 @@ func (sc screen) textTable(t table) []string {
 		if to > from {
 			bars = min((room-used)/(to-from)-1, longestBar)
 		}
-		if bars < leastBar {
+		if bars < leastBar || !hasShades(t, from, to) {
 			bars = 0
 		}
 		if from > 1 {
@@ -59,7 +60,11 @@ func (sc screen) columnWidths(t table) []int {
 			widths[i] = max(widths[i], width(sc.cellText(r[i], values, ranks)))
 		}
 	}
-	widths[0] = min(widths[0], max(widestName, sc.columns*2/5))
+	others := 0
+	for _, w := range widths[1:] {
+		others += len(columnGap) + w
+	}
+	widths[0] = min(widths[0], max(widestName, sc.columns*2/5, sc.columns-others))
 	for i := 1; i < len(widths); i++ {
 		widths[i] = min(widths[i], sc.columns-widths[0]-len(columnGap))
 	}
@@ -157,6 +162,13 @@ func (sc screen) put(b *strings.Builder, s string, i, w, extra int, right bool) 
 		w += extra
 	}
 	b.WriteString(pad(sc.clip(s, w), w, right))
+}
+
+// hasShades tells whether any column has efficiencies to draw.
+func hasShades(t table, from, to int) bool {
+	return slices.ContainsFunc(t.Rows, func(r []cell) bool {
+		return slices.ContainsFunc(r[from:to], func(c cell) bool { return c.Shade > 0 })
+	})
 }
 
 func mostValue(t table, from, to int) float64 {

@@ -81,6 +81,15 @@ func (d *document) where(cells []result.Cell) string {
 	return strings.Join(parts, "; ")
 }
 
+// cellName says a cell in words, with what differs between places.
+func (d *document) cellName(c result.Cell) string {
+	s := d.name(c.Network) + " " + c.Traffic()
+	if where := d.short(placeOf(c)); where != "" {
+		s += " (" + where + ")"
+	}
+	return s
+}
+
 // planned is the number of cells that a network has at some places, anywhere
 // where none is named.
 func (d *document) planned(network string, places ...place) int {

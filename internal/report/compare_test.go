@@ -1,0 +1,151 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+)
+
+func renderComparison(t *testing.T, format string, c stat.Comparison, opt Options) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := WriteComparison(&b, format, c, opt); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func compared(c result.Cell, base, ratio, rel float64, v stat.Verdict) stat.CellComparison {
+	m := "throughput_bits_per_second"
+	if c.Workload == "tcp_rr" {
+		m = "transactions_per_second"
+	}
+	b, n, change := estimated(base, 0.01, 6, stat.GeometricMean), estimated(base*ratio, 0.01, 6, stat.GeometricMean), estimated(ratio, rel, 6, stat.WelchRatio)
+	out := stat.CellComparison{Cell: c, Metric: m, Base: &b, New: &n, Change: &change, ByEfficiency: !c.IsBaseline(), P: 0.001, Adjusted: 0.01, Verdict: v}
+	for i := range 6 {
+		out.BaseValues = append(out.BaseValues, base*(1+0.001*float64(i)))
+		out.NewValues = append(out.NewValues, base*ratio*(1+0.001*float64(i)))
+	}
+	return out
+}
+
+// comparisons are the inputs of the golden files.
+func comparisons() map[string]stat.Comparison {
+	broken := stat.CellComparison{Cell: cellOf("bridge", "tcp_rr", 64), Metric: "transactions_per_second", Verdict: stat.Broken, Why: "new: every sample failed: connection refused", P: 1, Adjusted: 1}
+	base := estimated(27300, 0.01, 6, stat.GeometricMean)
+	broken.Base, broken.BaseValues = &base, []float64{27300, 27301}
+	few := compared(cellOf("macvlan", "tcp_rr", 64), 29220, 0.98, 0, stat.CannotTell)
+	few.Why = "an interval takes 2 blocks on each side"
+	return map[string]stat.Comparison{
+		"compare-regression": {Confidence: 0.95, Threshold: 0.03, Regression: true, Cells: []stat.CellComparison{
+			compared(cellOf("host", "tcp_stream", 1472), 17.83e9, 1.002, 0.01, stat.Same),
+			broken, few,
+			compared(cellOf("flannel/host-gw", "tcp_stream", 1472), 16.9e9, 1.06, 0.012, stat.Better),
+			compared(cellOf("flannel/vxlan", "tcp_stream", 1472), 8.06e9, 0.91, 0.011, stat.Worse),
+			compared(cellOf("macvlan", "tcp_stream", 1472), 17e9, 1.001, 0.008, stat.Same),
+		}, OnlyBase: []result.Cell{cellOf("calico/direct", "tcp_rr", 64)}, OnlyNew: []result.Cell{cellOf("calico/ipip", "tcp_rr", 64)},
+			Differences: []string{"kernel: 6.1 → 6.18"}},
+		"compare-same":  {Confidence: 0.95, Threshold: 0.03, Cells: []stat.CellComparison{compared(cellOf("macvlan", "tcp_stream", 1472), 17e9, 1.001, 0.008, stat.Same)}},
+		"compare-empty": {Confidence: 0.95, Threshold: 0.03, OnlyNew: []result.Cell{cellOf("macvlan", "tcp_rr", 64)}},
+	}
+}
+
+func TestComparisonGolden(t *testing.T) {
+	endings := map[string]string{"terminal": "txt", "markdown": "md", "json": "json", "junit": "xml", "benchfmt": "bench"}
+	for name, c := range comparisons() {
+		for _, format := range ComparisonFormats() {
+			golden(t, name+"."+endings[format], renderComparison(t, format, c, Options{Unicode: true}))
+		}
+		for _, columns := range []int{40, 80, 120} {
+			for i, line := range strings.Split(renderComparison(t, "terminal", c, Options{Width: columns}), "\n") {
+				if width(line) > columns {
+					t.Errorf("%s, %d columns: line %d is %d wide: %s", name, columns, i+1, width(line), line)
+				}
+			}
+		}
+	}
+	if err := WriteComparison(&bytes.Buffer{}, "pdf", stat.Comparison{}, Options{}); err == nil {
+		t.Error("an unknown format was taken")
+	}
+}
+
+// TestComparisonFormatsAgree takes stat's own comparison and counts verdicts
+// and values in every format.
+func TestComparisonFormatsAgree(t *testing.T) {
+	base, next := analysed(), analysed()
+	random := rand.New(rand.NewPCG(7, 7))
+	for i := range next.Samples {
+		s := &next.Samples[i]
+		for name, v := range s.Metrics {
+			s.Metrics[name] = v * math.Exp(0.005*random.NormFloat64())
+			if s.Cell.Network == "bridge" && s.Cell.MessageBytes == 1472 {
+				s.Metrics[name] *= 0.8
+			}
+		}
+	}
+	c := stat.Compare(stat.Side{Samples: base.Samples}, stat.Side{Samples: next.Samples}, stat.CompareOptions{Threshold: 0.03})
+	if !c.Regression {
+		t.Fatal("a loss of 20 % is no regression")
+	}
+	var fromJSON jsonComparison
+	if err := json.Unmarshal([]byte(renderComparison(t, "json", c, Options{})), &fromJSON); err != nil {
+		t.Fatal(err)
+	}
+	var junit junitSuites
+	if err := xml.Unmarshal([]byte(renderComparison(t, "junit", c, Options{})), &junit); err != nil {
+		t.Fatal(err)
+	}
+	suite := junit.Suites[0]
+	if suite.Tests != len(fromJSON.Comparison.Cells) || len(suite.Cases) != suite.Tests || suite.Failures == 0 {
+		t.Errorf("JUnit has %d tests with %d failures, JSON %d cells", suite.Tests, suite.Failures, len(fromJSON.Comparison.Cells))
+	}
+	markdown, terminal := renderComparison(t, "markdown", c, Options{}), renderComparison(t, "terminal", c, Options{Width: 200, Unicode: true})
+	for i, x := range fromJSON.Comparison.Cells {
+		words := changeWords(x)
+		if !strings.Contains(markdown, words) || !strings.Contains(suite.Cases[i].Output, words) {
+			t.Errorf("%s %s: change %s is not in Markdown or JUnit", x.Cell.Network, x.Cell.Traffic(), words)
+		}
+		if x.Verdict != stat.Same && !strings.Contains(terminal, words) {
+			t.Errorf("%s %s: change %s is not on the terminal", x.Cell.Network, x.Cell.Traffic(), words)
+		}
+	}
+	// Every line of the benchmark format is one that benchfmt takes.
+	line := regexp.MustCompile(`^(Unit \S+ better=(higher|lower)|side: (base|new)|BenchmarkCNI/\S+/mtu_bytes=\d+ 1 [0-9.e+-]+ \S+)$`)
+	lines := 0
+	for _, l := range strings.Split(strings.TrimSpace(renderComparison(t, "benchfmt", c, Options{})), "\n") {
+		if !line.MatchString(l) {
+			t.Errorf("not in the benchmark format: %s", l)
+		}
+		if strings.HasPrefix(l, "Benchmark") {
+			lines++
+		}
+	}
+	if lines != len(base.Samples)+len(next.Samples) {
+		t.Errorf("%d values in the benchmark format, %d samples", lines, len(base.Samples)+len(next.Samples))
+	}
+}
+
+func TestComparisonIsHarmless(t *testing.T) {
+	c := comparisons()["compare-regression"]
+	for i := range c.Cells {
+		c.Cells[i].Cell.Network, c.Cells[i].Why = evil, evil
+	}
+	c.Differences = []string{evil}
+	for _, format := range ComparisonFormats() {
+		out := renderComparison(t, format, c, Options{})
+		if format != "json" && strings.ContainsAny(out, "\x1b") {
+			t.Errorf("%s: a control character came through", format)
+		}
+		if (format == "markdown" || format == "junit") && strings.Contains(out, "<script") {
+			t.Errorf("%s: markup came through", format)
+		}
+	}
+}
