@@ -179,13 +179,14 @@ func TestNullTest(t *testing.T) {
 				}
 			}
 		}
-		n := TestNull(samples, Options{}, "bridge", "bridge#2")
+		n := NullTest(samples, Options{}, "bridge", "bridge#2")
 		pairs, wrong = pairs+len(n.Pairs), wrong+n.False
 		sum += n.Detectable
 	}
 	if pairs != 3*reps {
 		t.Fatalf("%d pairs of %d", pairs, 3*reps)
 	}
+	t.Logf("%.1f %% of %d pairs called different", 100*float64(wrong)/float64(pairs), pairs)
 	near(t, "share of false differences", float64(wrong)/float64(pairs), 0.05, margin(0.05, pairs))
 	// (t(0.975, 9) + t(0.8, 9))·√2·0.01/√10 = 1.4 %; the largest of three is somewhat more.
 	near(t, "mean detectable difference", sum/float64(reps), 0.0165, 0.002)
@@ -207,6 +208,7 @@ func TestDetectableDifferenceIsDetected(t *testing.T) {
 			}
 			seen += count(pairedT(momentsOf(points)) < 0.05)
 		}
+		t.Logf("%d blocks: seen in %.1f %%", n, 100*float64(seen)/float64(reps))
 		near(t, "power", float64(seen)/float64(reps), 0.8, 0.03)
 	}
 }

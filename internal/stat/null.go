@@ -24,9 +24,9 @@ type NullPair struct {
 	Detectable float64 `json:"detectable,omitempty"`
 }
 
-// NullTest is what a campaign of the same network under two names says about
+// NullResult is what a campaign of the same network under two names says about
 // the machine.
-type NullTest struct {
+type NullResult struct {
 	Confidence float64    `json:"confidence"`
 	Pairs      []NullPair `json:"pairs"`
 	// False is how many pairs were called different, Expected how many chance
@@ -46,11 +46,11 @@ type NullTest struct {
 // that is called detectable (Cohen 1988: 0.8).
 const power = 0.8
 
-// TestNull compares the cells of network a with those of network b, which are
+// NullTest compares the cells of network a with those of network b, which are
 // the same network under two names. Cells without a partner are left out.
-func TestNull(samples []result.Sample, opt Options, a, b string) NullTest {
+func NullTest(samples []result.Sample, opt Options, a, b string) NullResult {
 	c := collect(samples, opt)
-	out := NullTest{Confidence: c.opt.Confidence}
+	out := NullResult{Confidence: c.opt.Confidence}
 	var ps []float64
 	for _, d := range c.cells {
 		if d.cell.Network != a {
