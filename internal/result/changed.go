@@ -25,6 +25,7 @@ func ChangedSettings(before, after Environment) []string {
 	maps("version of ", before.Tools, after.Tools)
 	for name := range union(before.Places, after.Places) {
 		a, b := before.Places[name], after.Places[name]
+		diff(name+": kernel", a.Kernel, b.Kernel)
 		maps(name+": sysctl ", a.Sysctls, b.Sysctls)
 		maps(name+": offload ", a.Offloads, b.Offloads)
 		for dev := range union(a.MTUs, b.MTUs) {

@@ -35,6 +35,7 @@ type Host struct {
 // PlaceFacts is what a place said of itself.
 type PlaceFacts struct {
 	Node     string            `json:"node"`
+	Kernel   string            `json:"kernel,omitempty"`
 	MTUs     map[string]int    `json:"mtus,omitempty"`
 	Sysctls  map[string]string `json:"sysctls,omitempty"`
 	Offloads map[string]string `json:"offloads,omitempty"`

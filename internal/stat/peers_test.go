@@ -155,6 +155,11 @@ func TestPeerMistakeMixedKernels(t *testing.T) {
 	if !slices.Contains(c.Differences, "kernel: 5.15.0-92 → 5.15.0-100") {
 		t.Errorf("differences %q", c.Differences)
 	}
+	// And inside one campaign, where the nodes have two.
+	mixed := result.Environment{Places: map[string]result.PlaceFacts{"node1": {Kernel: "5.15.0-92"}, "node2": {Kernel: "5.15.0-100"}}}
+	if w, _ := warningOf(Analyse(s, Options{Environment: mixed}), SettingsDiffer); !strings.Contains(w.Message, "kernel is 5.15.0-100 or 5.15.0-92") {
+		t.Errorf("warning %+v", w)
+	}
 }
 
 // A network that drops can seem faster than bare metal: 132 %, with its loss.

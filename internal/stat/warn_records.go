@@ -51,6 +51,9 @@ func (c *campaign) warnChanged(a Analysis) Warning {
 func (c *campaign) warnSettings(a Analysis) Warning {
 	seen := map[string]map[string]bool{} // setting to its values
 	for _, p := range c.opt.Environment.Places {
+		if p.Kernel != "" {
+			note(seen, "kernel", p.Kernel)
+		}
 		for k, v := range p.Sysctls {
 			note(seen, "sysctl "+k, v)
 		}
