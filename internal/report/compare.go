@@ -70,7 +70,7 @@ func comparisonSummary(c stat.Comparison) string {
 			case stat.Same:
 				words = "without a difference beyond the threshold"
 			case stat.CannotTell:
-				words = "of which it cannot be told"
+				words = "that cannot be told"
 			}
 			parts = append(parts, fmt.Sprintf("%d %s", n[v], words))
 		}
