@@ -105,7 +105,7 @@ func TestCompareOfLittleCannotTell(t *testing.T) {
 // stopping rule in force. At most one comparison in twenty may call any of them
 // better or worse, whatever the threshold.
 func TestCompareFamilyWiseError(t *testing.T) {
-	reps := repetitions(400)
+	reps := repetitions(300)
 	rule := collect(nil, Options{TargetRelativeHalfwidth: 0.02, MinBlocks: 5, MaxBlocks: 12})
 	for i, noise := range noises() {
 		r := rand.New(rand.NewPCG(4, uint64(i)))

@@ -40,7 +40,7 @@ func stopAndCover(c *campaign, logs []point) (covered bool, blocks int) {
 // that is done at the first look to noise that never is.
 func TestCoverageWithStopping(t *testing.T) {
 	const target = 0.02
-	reps := repetitions(10_000)
+	reps := repetitions(6000)
 	for _, noise := range noises() {
 		for _, blocks := range []struct{ least, most int }{{5, 20}, {5, 60}, {3, 20}} {
 			opt := Options{TargetRelativeHalfwidth: target, MinBlocks: blocks.least, MaxBlocks: blocks.most}
@@ -149,7 +149,7 @@ func TestPeerMistakeGroupedOrder(t *testing.T) {
 // machine that loses 20 % over 20 blocks.
 func TestCoverageWithStoppingUnderDrift(t *testing.T) {
 	const truth, most = 0.9, 20
-	reps := repetitions(10_000)
+	reps := repetitions(6000)
 	c := collect(nil, Options{TargetRelativeHalfwidth: 0.02, MinBlocks: 5, MaxBlocks: most})
 	for _, spread := range []float64{0.01, 0.02, 0.04} {
 		r := rand.New(rand.NewPCG(4, uint64(1000*spread)))

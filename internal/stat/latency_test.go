@@ -107,7 +107,7 @@ func TestUnreadableHistogramIsToldAndLeftOut(t *testing.T) {
 
 // TestBootstrapCoverage: blocks that differ among themselves, few of them.
 func TestBootstrapCoverage(t *testing.T) {
-	reps := repetitions(500)
+	reps := repetitions(300)
 	for _, n := range []int{6, 8, 20} {
 		r := rand.New(rand.NewPCG(2, uint64(n)))
 		c := collect(nil, Options{})

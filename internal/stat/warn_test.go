@@ -117,7 +117,7 @@ func TestWarnings(t *testing.T) {
 // TestFalseAlarms: how often each test of spread cries out on blocks that have
 // nothing but noise. The figures are in docs/statistics.md.
 func TestFalseAlarms(t *testing.T) {
-	reps := repetitions(5000)
+	reps := repetitions(3000)
 	for i, noise := range noises() {
 		for _, n := range []int{12, 20, 40} {
 			r := rand.New(rand.NewPCG(3, uint64(n)))
