@@ -110,14 +110,15 @@ func wrkFind(text, what, pattern string) ([]string, error) {
 	return found[0][1:], nil
 }
 
-// wrkText reads a report. Latency is of each request, of one connection at a
-// time.
+// wrkText reads a report. Its latencies are wrk's own: it adds some for requests
+// that it holds to have been late (stats_correct in its sources), so that mean ×
+// rate is more than the number of connections.
 func wrkText(m metrics, text string) (measured float64, warnings []string, err error) {
 	total, err1 := wrkFind(text, "requests", `(\d+) requests in (\S+), \S+ read`)
 	rate, err2 := wrkFind(text, "Requests/sec", `Requests/sec:\s+(\S+)`)
 	transfer, err3 := wrkFind(text, "Transfer/sec", `Transfer/sec:\s+(\S+)`)
 	latency, err4 := wrkFind(text, "Latency", `Latency\s+(\S+)\s+(\S+)\s+(\S+)\s+\S+%`)
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	if err := errors.Join(err1, err2, err3, err4, whole(text)); err != nil {
 		return 0, nil, err
 	}
 	if strings.Contains(text, "Non-2xx") {
@@ -191,17 +192,18 @@ func wrkErrors(m metrics, text string, requests float64) (warnings []string, err
 
 // wrkSeconds reads a time: a number and its unit (units.c of wrk).
 func wrkSeconds(s string) (float64, error) {
-	return withUnit(s, []scale{{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}})
+	return withUnit(s, []scale{{"us", 1e6}, {"ms", 1e3}, {"s", 1}, {"m", 1.0 / 60}, {"h", 1.0 / 3600}})
 }
 
 // wrkBytes reads an amount of bytes; its prefixes are powers of 1024.
 func wrkBytes(s string) (float64, error) {
-	return withUnit(s, []scale{{"KB", 1 << 10}, {"MB", 1 << 20}, {"GB", 1 << 30}, {"TB", 1 << 40}, {"B", 1}})
+	return withUnit(s, []scale{{"KB", 1.0 / (1 << 10)}, {"MB", 1.0 / (1 << 20)}, {"GB", 1.0 / (1 << 30)}, {"TB", 1.0 / (1 << 40)}, {"B", 1}})
 }
 
+// scale is a unit, and how many of it make one base unit.
 type scale struct {
-	unit   string
-	factor float64
+	unit string
+	per  float64
 }
 
 // withUnit reads a number that its unit follows at once.
@@ -210,7 +212,7 @@ func withUnit(s string, scales []scale) (float64, error) {
 	for _, c := range scales {
 		if s[len(digits):] == c.unit {
 			v, err := number(digits)
-			return v * c.factor, err
+			return v / c.per, err
 		}
 	}
 	return 0, fmt.Errorf("%q has no unit that is known", clip(s))

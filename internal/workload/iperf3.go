@@ -250,7 +250,7 @@ func (s *iperf3Sum) check() error {
 	if s == nil {
 		return errors.New("it is missing")
 	}
-	if s.Seconds <= 0 || s.Bytes < 0 || s.BitsPerSecond < 0 {
+	if s.Seconds <= 0 || s.Bytes <= 0 || s.BitsPerSecond < 0 {
 		return fmt.Errorf("%g bytes in %g seconds", s.Bytes, s.Seconds)
 	}
 	if rate := s.Bytes * 8 / s.Seconds; math.Abs(rate-s.BitsPerSecond) > 0.01*rate+1 {
@@ -286,7 +286,7 @@ func iperf3TCP(m metrics, client, sender iperf3Report, p Params) error {
 	}
 	// Both directions' streams are mixed in a bidirectional report.
 	if n > 0 && n == len(sender.End.Streams) && p.Cell.Direction != "bidirectional" {
-		errs = append(errs, m.put("tcp_rtt_seconds", sum/float64(n)*1e-6))
+		errs = append(errs, m.put("tcp_rtt_seconds", sum/float64(n)/1e6))
 	}
 	return errors.Join(errs...)
 }
@@ -314,7 +314,7 @@ func iperf3UDP(m metrics, sender, receiver iperf3Report) (warnings []string, err
 		return nil, err
 	}
 	lost, packets := *got.LostPackets, *got.Packets
-	if math.Abs(received+lost-packets) > 0.001*packets+10 {
+	if lost < 0 || math.Abs(received+lost-packets) > 0.001*packets+10 {
 		return []string{fmt.Sprintf("iperf3's loss is left out: it received %.0f and lost %.0f of %.0f packets, which do not add up; measure loss with udp_stream", received, lost, packets)}, err
 	}
 	err = errors.Join(err, m.put("packets_lost", lost))

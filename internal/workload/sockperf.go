@@ -106,7 +106,12 @@ func (Sockperf) Parse(p Params, server, client Output) (Measurement, error) {
 	if p.Cell.Test == "throughput" {
 		read = sockperfThroughput
 	}
-	measured, warnings, err := read(m, p, text, plain(server.Stdout))
+	err := whole(text)
+	var measured float64
+	var warnings []string
+	if err == nil {
+		measured, warnings, err = read(m, p, text, plain(server.Stdout))
+	}
 	if err != nil {
 		return Measurement{}, notUnderstood("sockperf", client.ToolVersion, err.Error())
 	}
@@ -117,7 +122,9 @@ func (Sockperf) Parse(p Params, server, client Output) (Measurement, error) {
 func sockperfReason(text string) string {
 	for line := range strings.Lines(text) {
 		for _, sign := range []string{"ERROR", "No messages were received", "Invalid", "is not supported", "No valid observations"} {
-			if strings.Contains(line, sign) {
+			if i := strings.Index(line, sign); sign == "ERROR" && i >= 0 {
+				return clip(strings.TrimSpace(line[i:])) // another line may stand before it
+			} else if i >= 0 {
 				return clip(strings.TrimSpace(strings.TrimPrefix(line, "sockperf:")))
 			}
 		}
@@ -197,7 +204,7 @@ func sockperfRoundTrips(m metrics, text string, seen float64) (trips float64, er
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		return m.put(name, v*trips*1e-6)
+		return m.put(name, v*trips/1e6)
 	}
 	err = errors.Join(put("latency_mean_seconds", avg[0][2]), put("latency_stddev_seconds", avg[0][3]))
 	for _, o := range []struct {
@@ -213,7 +220,7 @@ func sockperfRoundTrips(m metrics, text string, seen float64) (trips float64, er
 			return 0, bad
 		}
 		if seen >= o.enough {
-			err = errors.Join(err, m.put(o.name, v[0]*trips*1e-6))
+			err = errors.Join(err, m.put(o.name, v[0]*trips/1e6))
 		}
 	}
 	return trips, err

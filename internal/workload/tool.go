@@ -143,6 +143,14 @@ func notUnderstood(tool, version, why string) error {
 	return fmt.Errorf("%s (%s): its output is not understood: %s", tool, version, why)
 }
 
+// whole refuses text whose last line is torn: half a number is a number too.
+func whole(text string) error {
+	if !strings.HasSuffix(text, "\n") {
+		return errors.New("it is cut off")
+	}
+	return nil
+}
+
 // number reads a number as tools print it. What is no finite decimal number, or
 // is negative, is an error: tools print -1 for what they do not know.
 func number(s string) (float64, error) {
