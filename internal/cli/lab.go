@@ -25,7 +25,8 @@ func labCommand(stdout, stderr io.Writer) *cobra.Command {
 		Short: "build a lab to look inside, and take it down again",
 		Long: `A lab is a set of network namespaces: a fabric with a switch, nodes, and pods
 attached by real CNI ADDs. Nothing is made in the machine's own namespace.
-What a killed run left is cleared by the next command.`,
+What a killed run left is cleared by the next command. Labs are written down in
+/run/cnibench, or in the folder that CNIBENCH_STATE_DIR names.`,
 		Example: `  cnibench lab up --network flannel/vxlan
   cnibench lab exec node1-pod1 -- ping -c 1 10.244.2.2
   cnibench lab down --all`,
@@ -44,9 +45,13 @@ func labOptions(runner *exec.Runner, cniPath []string, verb string) (lab.Options
 	}
 	return lab.Options{
 		Runner: runner, Agent: []string{self, "agent"},
-		CNIPath: cni.SearchPath(strings.Join(cniPath, string(os.PathListSeparator))), Verb: verb,
+		CNIPath: cni.SearchPath(strings.Join(cniPath, string(os.PathListSeparator))), Verb: verb, Dir: stateDir(),
 	}, nil
 }
+
+// stateDir is where labs are written down; two commands with different ones do
+// not see each other's labs. "" is the usual place.
+func stateDir() string { return os.Getenv("CNIBENCH_STATE_DIR") }
 
 // reap clears what killed commands left and says so.
 func reap(ctx context.Context, o lab.Options, stderr io.Writer) error {
@@ -133,7 +138,7 @@ func labList(stdout io.Writer) *cobra.Command {
 		Example: "  cnibench lab list --json",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			infos, err := lab.List(lab.Options{})
+			infos, err := lab.List(lab.Options{Dir: stateDir()})
 			if err != nil {
 				return err
 			}
@@ -179,7 +184,7 @@ namespace's name as lab list shows it, or an end of it that fits one alone.`,
 		Example: "  cnibench lab exec node1-pod1 -- ip route",
 		Args:    usageArgs(cobra.MinimumNArgs(2)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return lab.Exec(lab.Options{}, args[0], args[1:])
+			return lab.Exec(lab.Options{Dir: stateDir()}, args[0], args[1:])
 		},
 	}
 }

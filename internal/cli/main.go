@@ -104,6 +104,7 @@ namespaces; nothing is created in the machine's own namespace.`,
 	root.AddCommand(
 		runCommand(stdout, stderr),
 		reportCommand(stdout),
+		compareCommand(stdout, stderr),
 		doctorCommand(stdout),
 		listCommand(stdout),
 		labCommand(stdout, stderr),

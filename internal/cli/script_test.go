@@ -46,6 +46,15 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", built+string(os.PathListSeparator)+os.Getenv("PATH")+":/usr/sbin:/sbin")
 			env.Setenv("LC_ALL", "C.UTF-8")
+			// Scripts run side by side: each sees its own labs alone.
+			env.Setenv("CNIBENCH_STATE_DIR", filepath.Join(env.WorkDir, "labs"))
+			env.Defer(func() {
+				down := exec.Command(filepath.Join(built, "cnibench"), "lab", "down", "--all")
+				down.Env = env.Vars
+				if out, err := down.CombinedOutput(); err != nil {
+					fmt.Fprintf(os.Stderr, "after a script: %v: %s", err, out)
+				}
+			})
 			return os.Chmod(env.WorkDir, 0o777) // for scripts that give root up
 		},
 		Condition: func(cond string) (bool, error) {
