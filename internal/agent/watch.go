@@ -15,6 +15,7 @@ type watch struct {
 	mu     sync.Mutex
 	probes []probe.Probe // those whose first edge was read
 	list   []probe.Probe
+	began  time.Time
 	values map[string]float64
 	doubts []string
 }
@@ -27,6 +28,7 @@ func (s *server) watch() *watch {
 func (w *watch) start() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.began = time.Now()
 	for _, p := range w.list {
 		if err := p.Start(); err != nil {
 			w.doubts = append(w.doubts, fmt.Sprintf("probe %s: %v", p.Name(), err))
@@ -40,6 +42,9 @@ func (w *watch) start() {
 func (w *watch) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if len(w.probes) > 0 {
+		w.values[probe.WindowSeconds] = time.Since(w.began).Seconds()
+	}
 	for _, p := range w.probes {
 		values, err := p.Stop()
 		if err != nil {

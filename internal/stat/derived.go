@@ -33,15 +33,15 @@ func derived(s *result.Sample, metric string, oneMachine bool) (float64, bool) {
 	return 0, false
 }
 
-// cpuPer divides the CPU time by rate × seconds × scale.
+// cpuPer divides the CPU time per second by rate × scale.
 func cpuPer(s *result.Sample, rate string, scale float64, oneMachine bool) (float64, bool) {
 	r, ok := s.Metrics[rate]
 	if !ok || r <= 0 || s.MeasuredSeconds == nil || *s.MeasuredSeconds <= 0 {
 		return 0, false
 	}
-	client, okClient := busySeconds(s.Probes["client_node"])
-	server, okServer := busySeconds(s.Probes["server_node"])
-	work := r * scale * *s.MeasuredSeconds
+	client, okClient := busyCores(s.Probes["client_node"], *s.MeasuredSeconds)
+	server, okServer := busyCores(s.Probes["server_node"], *s.MeasuredSeconds)
+	work := r * scale
 	switch {
 	case okClient && okServer && oneMachine:
 		return (client + server) / 2 / work, true
@@ -55,9 +55,16 @@ func cpuPer(s *result.Sample, rate string, scale float64, oneMachine bool) (floa
 	return 0, false // an end that was not measured makes the sum unknown, not smaller
 }
 
-// busySeconds is the CPU time that a node spent, softirq included: most of what
-// a network costs is there.
-func busySeconds(probes map[string]float64) (float64, bool) {
+// busyCores is the CPU time that a node spent per second of the probes' own
+// window (seconds where they do not tell it), softirq included: most of what a
+// network costs is there.
+func busyCores(probes map[string]float64, seconds float64) (float64, bool) {
+	if window, ok := probes["window_seconds"]; ok {
+		seconds = window
+	}
+	if seconds <= 0 {
+		return 0, false
+	}
 	var sum float64
 	for _, mode := range []string{"cpu_user_seconds", "cpu_system_seconds", "cpu_irq_seconds", "cpu_softirq_seconds"} {
 		v, ok := probes[mode]
@@ -66,7 +73,7 @@ func busySeconds(probes map[string]float64) (float64, bool) {
 		}
 		sum += v
 	}
-	return sum, true
+	return sum / seconds, true
 }
 
 // probeMax is the larger of both ends' values of a probe.

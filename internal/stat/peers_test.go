@@ -140,6 +140,10 @@ func TestPeerMistakeSoftirqLeftOut(t *testing.T) {
 	near(t, "CPU per byte", cpu(s, Options{}).Value, 2*1.62/1e9, 1e-15)
 	// In a lab both ends are one machine: its time is counted once.
 	near(t, "CPU per byte", cpu(s, Options{Environment: result.Environment{Testbed: "lab"}}).Value, 1.62/1e9, 1e-15)
+	// Probes that were read over a part of the time are of that part.
+	half := metrics{"cpu_user_seconds": 0.025, "cpu_system_seconds": 0.21, "cpu_irq_seconds": 0, "cpu_softirq_seconds": 0.575, "window_seconds": *s.MeasuredSeconds / 2}
+	s.Probes = map[string]map[string]float64{"client_node": half, "server_node": end}
+	near(t, "CPU per byte", cpu(s, Options{}).Value, 2*1.62/1e9, 1e-15)
 	// An end without softirq makes the cost unknown, not small.
 	s.Probes["server_node"] = metrics{"cpu_user_seconds": 0.05, "cpu_system_seconds": 0.42, "cpu_irq_seconds": 0}
 	if e := cpu(s, Options{}); e.N != 0 {
