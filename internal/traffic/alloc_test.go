@@ -29,7 +29,7 @@ func TestNoAllocationInHotLoops(t *testing.T) {
 		{TCPCRR, nil},
 	} {
 		cfg := quick(c.test)
-		cfg.Warmup, cfg.Window = 100*time.Millisecond, 300*time.Millisecond
+		cfg.Warmup, cfg.Window = 50*time.Millisecond, 200*time.Millisecond
 		if c.with != nil {
 			c.with(&cfg)
 		}

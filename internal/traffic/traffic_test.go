@@ -42,7 +42,7 @@ func both(t testing.TB, ctx context.Context, cfg Config, address string) (server
 }
 
 func quick(test string) Config {
-	return Config{Test: test, Token: testToken, MessageBytes: 64, Streams: 1, Warmup: 20 * time.Millisecond, Window: 200 * time.Millisecond}
+	return Config{Test: test, Token: testToken, MessageBytes: 64, Streams: 1, Warmup: 10 * time.Millisecond, Window: 100 * time.Millisecond}
 }
 
 func TestEveryTestOnLoopback(t *testing.T) {
