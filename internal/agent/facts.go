@@ -46,17 +46,36 @@ func facts(roots probe.Roots) (Facts, error) {
 		return Facts{}, fmt.Errorf("list devices: %w", err)
 	}
 	for _, d := range devices {
-		f.MTUs[d.Name] = d.MTU
+		device := alike(d.Name)
+		if mtu, twice := f.MTUs[device]; twice && mtu != d.MTU {
+			device = fmt.Sprintf("%s of MTU %d", device, d.MTU)
+		}
+		f.MTUs[device] = d.MTU
 		features, err := offloads(d.Name)
 		if err != nil {
 			continue // a device without ethtool features has none to tell
 		}
 		for name, state := range features {
-			f.Offloads[d.Name+" "+name] = state
+			key := device + " " + name
+			if other, twice := f.Offloads[key]; twice && other != state {
+				state = "mixed"
+			}
+			f.Offloads[key] = state
 		}
 	}
 	f.Sysctls, err = readSysctls(roots.Proc)
 	return f, err
+}
+
+// alike gives the host ends of pods, whose names are drawn at random, one name:
+// two places would otherwise never be alike.
+func alike(device string) string {
+	for _, prefix := range []string{"veth", "cali", "lxc"} {
+		if rest, ok := strings.CutPrefix(device, prefix); ok && len(rest) >= 6 && strings.Trim(rest, "0123456789abcdef") == "" {
+			return prefix + "*"
+		}
+	}
+	return device
 }
 
 func readSysctls(proc string) (map[string]string, error) {

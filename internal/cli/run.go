@@ -161,11 +161,32 @@ func openResults(path string, c campaign.Campaign, p plan.Plan, f runFlags, stde
 	if err == nil {
 		err = old.Check(recorded, c.Sampling.Retries)
 	}
+	if err == nil {
+		err = sameSampling(f.out, c)
+	}
 	if err != nil {
 		return nil, nil, p, errors.Join(usageError{fmt.Errorf("%s: cannot resume: %w", f.out, err)}, dir.Close())
 	}
 	fmt.Fprintf(stderr, "resuming %s: %d records are there\n", f.out, len(recorded))
 	return dir, recorded, old, nil
+}
+
+// sameSampling refuses to go on under other rules than those that the
+// directory's campaign.yaml states.
+func sameSampling(dir string, c campaign.Campaign) error {
+	path := filepath.Join(dir, result.CampaignFile)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	old, err := campaign.Parse(path, data, recordedKnown())
+	if err != nil {
+		return err
+	}
+	if old.Sampling != c.Sampling {
+		return fmt.Errorf("the campaign's sampling was %+v, is %+v; undo the change, or start a new directory", old.Sampling, c.Sampling)
+	}
+	return nil
 }
 
 func measure(ctx context.Context, c campaign.Campaign, p plan.Plan, bed *lab.Lab, dir *result.Dir, recorded []result.Sample, stderr io.Writer) (bench.Summary, error) {

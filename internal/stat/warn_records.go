@@ -33,7 +33,7 @@ func (c *campaign) warnFailed(a Analysis) Warning {
 	most := all.sortedReasons()[0]
 	return Warning{Code: FailedSamples, Cells: f.cells,
 		Message: fmt.Sprintf("%s failed, %d made good by a retry; %d of them: %s", counted(failed, "sample"), recovered, most.Count, most.Reason),
-		Cure:    "read the reasons in samples.jsonl and raw/, mend them, and fill the gaps with `cnibench run --resume`"}
+		Cure:    "read the reasons in samples.jsonl and raw/, mend them, and run the campaign again"}
 }
 
 func (c *campaign) warnChanged(a Analysis) Warning {
@@ -46,6 +46,10 @@ func (c *campaign) warnChanged(a Analysis) Warning {
 		Cure:    "find what changed them (tuned, irqbalance, an upgrade), hold it still, and measure again"}
 }
 
+// forwarding is set on a node and not in a pod: that is what these are, not a
+// setting that could be alike.
+const forwarding = "net.ipv4.ip_forward"
+
 // warnSettings finds settings that differ between the places of one campaign:
 // a network and its baseline would then differ in more than the network.
 func (c *campaign) warnSettings(a Analysis) Warning {
@@ -55,7 +59,9 @@ func (c *campaign) warnSettings(a Analysis) Warning {
 			note(seen, "kernel", p.Kernel)
 		}
 		for k, v := range p.Sysctls {
-			note(seen, "sysctl "+k, v)
+			if k != forwarding {
+				note(seen, "sysctl "+k, v)
+			}
 		}
 		for k, v := range p.Offloads {
 			note(seen, "offload "+k, v)

@@ -29,7 +29,7 @@ func (c *campaign) warnFewBlocks(a Analysis) Warning {
 	}
 	return Warning{Code: TooFewBlocks, Cells: f.cells,
 		Message: fmt.Sprintf("%s: fewer than %d blocks count, in %s only %.0f", counted(len(f.cells), "cell"), want, named(f.worst), f.value),
-		Cure:    fmt.Sprintf("measure %.0f more with `cnibench run --resume`, or raise min_blocks", f.by)}
+		Cure:    fmt.Sprintf("measure %.0f more: raise sampling.min_blocks", f.by)}
 }
 
 func (c *campaign) warnTarget(a Analysis) Warning {
