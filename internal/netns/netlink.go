@@ -40,17 +40,3 @@ func Link(h *netlink.Handle, name string) (netlink.Link, error) {
 	}
 	return l, nil
 }
-
-// MTU reads the MTU of a device in the namespace, in bytes.
-func MTU(n NS, device string) (int, error) {
-	h, err := Handle(n)
-	if err != nil {
-		return 0, err
-	}
-	defer h.Close()
-	l, err := Link(h, device)
-	if err != nil {
-		return 0, err
-	}
-	return l.Attrs().MTU, nil
-}

@@ -48,6 +48,9 @@ func newCluster(st state, dir string, index int, spec Spec, n network.Network) (
 	if err != nil {
 		return nil, err
 	}
+	if n.HostNetwork { // a pod is its node
+		spec.Pods = make([]int, len(spec.Pods))
+	}
 	c := &cluster{index: index, spec: spec, network: n, link: link, pods: make([][]pod, len(spec.Pods))}
 	for i := 1; i <= len(spec.Pods); i++ {
 		c.nodes = append(c.nodes, network.Node{

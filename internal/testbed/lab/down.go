@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -36,13 +37,20 @@ func (g Gone) String() string {
 }
 
 // Reap takes down every lab whose owner has ended without doing so. Every
-// command that uses labs calls it first. Errors do not stop it.
+// command that uses labs calls it first. Errors do not stop it. Without root
+// it does nothing.
 func Reap(ctx context.Context, o Options) ([]Gone, error) {
+	if os.Getuid() != 0 {
+		return nil, nil
+	}
 	return clearLabs(ctx, o, func(st state) bool { return !st.Kept })
 }
 
 // Down takes down one lab that is kept, or whose owner has ended.
 func Down(ctx context.Context, o Options, id string) (Gone, error) {
+	if os.Getuid() != 0 {
+		return Gone{}, errNeedsRoot()
+	}
 	s := o.store()
 	h, err := s.take(id)
 	switch {
@@ -60,6 +68,9 @@ func Down(ctx context.Context, o Options, id string) (Gone, error) {
 
 // DownAll takes down every lab that no living process uses, kept ones too.
 func DownAll(ctx context.Context, o Options) ([]Gone, error) {
+	if os.Getuid() != 0 {
+		return nil, errNeedsRoot()
+	}
 	return clearLabs(ctx, o, func(state) bool { return true })
 }
 

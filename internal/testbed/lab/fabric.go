@@ -1,13 +1,9 @@
 package lab
 
 import (
-	"fmt"
 	"os"
 
-	"github.com/vishvananda/netlink"
-
 	"github.com/cnibench/cnibench/internal/netns"
-	"github.com/cnibench/cnibench/internal/network"
 )
 
 // fabricSettings make a switch of the fabric's bridge: no IPv6 of its own, and
@@ -29,90 +25,27 @@ func fabricSettings() []netns.Setting {
 	return there
 }
 
-// wire makes the fabric's switch and each node's link to it.
+// wire makes the fabric's switch and each node's link to it, shaped at the
+// switch's ports.
 func (c *cluster) wire(fabric netns.NS) error {
-	h, err := netns.Handle(fabric)
-	if err != nil {
+	const bridge = "br0"
+	if err := netns.AddBridge(fabric, bridge, c.spec.MTU); err != nil {
 		return err
-	}
-	defer h.Close()
-	la := netlink.NewLinkAttrs()
-	la.Name, la.MTU = "br0", c.spec.MTU
-	quiet := false
-	bridge := &netlink.Bridge{LinkAttrs: la, MulticastSnooping: &quiet}
-	if err := h.LinkAdd(bridge); err != nil {
-		return fmt.Errorf("fabric %s: bridge: %w", fabric.Name, err)
-	}
-	if err := h.LinkSetUp(bridge); err != nil {
-		return fmt.Errorf("fabric %s: bridge: %w", fabric.Name, err)
 	}
 	for _, n := range c.nodes {
-		if err := c.connect(h, bridge.Index, n); err != nil {
-			return fmt.Errorf("fabric %s: %s: %w", fabric.Name, n.Name, err)
+		port, dev := netns.Port{NS: fabric, Device: n.Name}, netns.Port{NS: n.NS, Device: n.Device}
+		if err := netns.Connect(port, bridge, dev, n.MTU); err != nil {
+			return err
 		}
-		if err := nodeSide(n); err != nil {
-			return fmt.Errorf("fabric %s: %s: %w", fabric.Name, n.Name, err)
+		if err := dev.SetAddress(n.Address); err != nil {
+			return err
 		}
-	}
-	return nil
-}
-
-// connect makes a veth between the switch and a node, shaped at the port.
-func (c *cluster) connect(h *netlink.Handle, bridge int, n network.Node) error {
-	node, err := os.Open(n.NS.Path)
-	if err != nil {
-		return err
-	}
-	defer node.Close()
-	la := netlink.NewLinkAttrs()
-	la.Name, la.MTU, la.MasterIndex = n.Name, n.MTU, bridge
-	port := &netlink.Veth{LinkAttrs: la, PeerName: n.Device, PeerNamespace: netlink.NsFd(int(node.Fd()))}
-	if err := h.LinkAdd(port); err != nil {
-		return fmt.Errorf("veth: %w", err)
-	}
-	if err := h.LinkSetUp(port); err != nil {
-		return fmt.Errorf("port up: %w", err)
-	}
-	if c.link.RateBitsPerSecond > 0 {
-		if err := h.QdiscAdd(c.link.shape(port)); err != nil {
-			return fmt.Errorf("shape to %s: %w", c.link.Name, err)
+		if c.link.RateBitsPerSecond == 0 {
+			continue
 		}
-	}
-	return checkMTU(port.Name, h, n.MTU)
-}
-
-// nodeSide gives the node its address.
-func nodeSide(n network.Node) error {
-	h, err := netns.Handle(n.NS)
-	if err != nil {
-		return err
-	}
-	defer h.Close()
-	dev, err := netns.Link(h, n.Device)
-	if err != nil {
-		return err
-	}
-	addr, err := netlink.ParseAddr(n.Address.String())
-	if err != nil {
-		return err
-	}
-	if err := h.AddrAdd(dev, addr); err != nil {
-		return fmt.Errorf("address: %w", err)
-	}
-	if err := h.LinkSetUp(dev); err != nil {
-		return fmt.Errorf("%s up: %w", n.Device, err)
-	}
-	return checkMTU(n.Device, h, n.MTU)
-}
-
-// checkMTU reads an MTU back.
-func checkMTU(device string, h *netlink.Handle, want int) error {
-	l, err := netns.Link(h, device)
-	if err != nil {
-		return err
-	}
-	if got := l.Attrs().MTU; got != want {
-		return fmt.Errorf("%s: asked for an MTU of %d, it is %d", device, want, got)
+		if err := port.Shape(c.link.RateBitsPerSecond, tbfBurst, tbfQueue); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/exec"
@@ -99,9 +98,13 @@ func describe(st state, inUse bool) Info {
 	info := Info{ID: st.ID, PID: st.PID, Verb: st.Verb, Started: st.Started, Kept: st.Kept, InUse: inUse}
 	for k, c := range st.Clusters {
 		add := func(kind string, ns netns.NS) {
+			addresses, err := netns.Addresses(ns)
+			if err != nil {
+				addresses = nil // it is not there yet, or no more
+			}
 			info.Places = append(info.Places, PlaceInfo{
 				Namespace: ns.Name, Network: c.Spec.Network, Link: c.Spec.Link, MTU: c.Spec.MTU, Kind: kind,
-				Addresses: addresses(ns),
+				Addresses: addresses,
 			})
 		}
 		add("fabric", st.fabric(k+1))
@@ -115,26 +118,6 @@ func describe(st state, inUse bool) Info {
 	return info
 }
 
-// addresses are none where the namespace is not there yet, or no more.
-func addresses(ns netns.NS) []string {
-	h, err := netns.Handle(ns)
-	if err != nil {
-		return nil
-	}
-	defer h.Close()
-	list, err := netns.Dump(func() ([]netlink.Addr, error) { return h.AddrList(nil, netlink.FAMILY_V4) })
-	if err != nil {
-		return nil
-	}
-	var all []string
-	for _, a := range list {
-		if !a.IP.IsLoopback() {
-			all = append(all, a.IPNet.String())
-		}
-	}
-	return all
-}
-
 // Exec replaces this program by argv in a namespace of a lab, named in full or
 // by an end of its name that fits one alone: "node1-pod1". It returns on an
 // error only.
@@ -145,6 +128,9 @@ func Exec(o Options, place string, argv []string) error {
 	ns, err := findPlace(o, place)
 	if err != nil {
 		return err
+	}
+	if os.Getuid() != 0 {
+		return errNeedsRoot()
 	}
 	path, err := exec.LookPath(argv[0])
 	if err != nil {

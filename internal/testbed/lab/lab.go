@@ -93,7 +93,7 @@ func (l *Lab) build(ctx context.Context, specs []Spec) (err error) {
 		return errors.New("the lab stands already")
 	}
 	if os.Getuid() != 0 {
-		return errors.New("a lab needs root: run it with sudo")
+		return errNeedsRoot()
 	}
 	l.state = state{
 		Schema: 1, ID: fmt.Sprintf("%06x", rand.Uint32()&0xffffff), PID: os.Getpid(), Verb: l.options.Verb, Started: time.Now(),
@@ -116,6 +116,8 @@ func (l *Lab) build(ctx context.Context, specs []Spec) (err error) {
 	}
 	return nil
 }
+
+func errNeedsRoot() error { return errors.New("a lab needs root: run it with sudo") }
 
 // plan names all that will be made and finds what is missing for it.
 func (l *Lab) plan(dir string, specs []Spec) error {
@@ -182,7 +184,7 @@ func cniRuntime(r *exec.Runner, st state, dir string) *cni.Runtime {
 
 // parallel is how many things are made at once. Plugins wait for the kernel's
 // one lock on network devices much of their time.
-func parallel() int { return 2 * runtime.NumCPU() }
+func parallel() int { return 4 * runtime.NumCPU() }
 
 // Ends gives the two ends of a cell.
 func (l *Lab) Ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) {
@@ -222,20 +224,34 @@ func (l *Lab) Close(ctx context.Context) error {
 func (l *Lab) close(ctx context.Context) (Gone, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var errs []error
-	for name, a := range l.agents {
-		if err := a.Close(); err != nil {
-			errs = append(errs, fmt.Errorf("agent at %s: %w", name, err))
-		}
-	}
-	clear(l.agents)
+	err := l.closeAgents()
 	if l.held == nil {
-		return Gone{}, errors.Join(errs...)
+		return Gone{}, err
 	}
 	// What was begun is undone even where the caller has been told to stop.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTimeout)
 	defer cancel()
-	gone, err := takeDown(ctx, l.options.Runner, l.held, l.state)
+	gone, downErr := takeDown(ctx, l.options.Runner, l.held, l.state)
 	l.held, l.clusters, l.ordered = nil, map[key]*cluster{}, nil
-	return gone, errors.Join(append(errs, err)...)
+	return gone, errors.Join(err, downErr)
+}
+
+// closeAgents ends all agents at once: one that hangs takes seconds.
+func (l *Lab) closeAgents() error {
+	errs := make(chan error, len(l.agents))
+	for name, a := range l.agents {
+		go func() {
+			err := a.Close()
+			if err != nil {
+				err = fmt.Errorf("agent at %s: %w", name, err)
+			}
+			errs <- err
+		}()
+	}
+	var all []error
+	for range l.agents {
+		all = append(all, <-errs)
+	}
+	clear(l.agents)
+	return errors.Join(all...)
 }

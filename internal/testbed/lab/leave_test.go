@@ -154,7 +154,10 @@ func TestKeptLab(t *testing.T) {
 	dir := stateDir(t)
 	leavesNothing(t, dir, func() string {
 		o := options(newRunner(t), dir)
-		info, err := Up(t.Context(), o, []Spec{{Network: "bridge", Link: "unshaped", Profile: DefaultProfile, MTU: 1500, Pods: []int{1, 1}}})
+		spec := Spec{Network: "bridge", Link: "unshaped", Profile: DefaultProfile, MTU: 1500, Pods: []int{1, 1}}
+		host := spec
+		host.Network = "host" // its pods are its nodes
+		info, err := Up(t.Context(), o, []Spec{spec, host})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,8 +170,8 @@ func TestKeptLab(t *testing.T) {
 		}
 		checkExec(t, dir)
 		gone, err := Down(t.Context(), o, info.ID)
-		if err != nil || gone.Namespaces != 5 {
-			t.Errorf("down: %v (%v), want 5 namespaces", gone, err)
+		if err != nil || gone.Namespaces != 8 {
+			t.Errorf("down: %v (%v), want 8 namespaces", gone, err)
 		}
 		if _, err := Down(t.Context(), o, info.ID); err == nil || !strings.Contains(err.Error(), "there is no lab") {
 			t.Errorf("down again: %v", err)
@@ -181,16 +184,16 @@ func TestKeptLab(t *testing.T) {
 func checkExec(t *testing.T, dir string) {
 	t.Helper()
 	o := Options{Dir: dir}
-	ns, err := findPlace(o, "node2-pod1")
+	ns, err := findPlace(o, "1-node2-pod1")
 	if err != nil || !strings.HasSuffix(ns.Name, "-1-node2-pod1") {
 		t.Errorf("place %v (%v)", ns, err)
 	}
-	for place, want := range map[string]string{"pod1": "more than one place", "node9": "there is no place"} {
+	for place, want := range map[string]string{"node1": "more than one place", "node9": "there is no place"} {
 		if err := Exec(o, place, []string{"true"}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("exec %s: %v, want %s", place, err, want)
 		}
 	}
-	if err := Exec(o, "node1", []string{"cnb-no-such-program"}); err == nil {
+	if err := Exec(o, "1-node1", []string{"cnb-no-such-program"}); err == nil {
 		t.Error("exec of a program that is not there gives no error")
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/vishvananda/netlink"
 )
 
 // Link is a wire between nodes.
@@ -44,19 +42,4 @@ const (
 	tbfBurst = time.Millisecond
 	// tbfQueue is how much of the rate may wait, a switch port's buffer.
 	tbfQueue = 10 * time.Millisecond
-	// psched is the kernel's tick of packet schedulers in which a burst is
-	// given (net/pkt_sched.h, PSCHED_SHIFT 6).
-	psched = 64 * time.Nanosecond
 )
-
-// shape limits what leaves a fabric port, which is what arrives at the node.
-func (l Link) shape(port netlink.Link) netlink.Qdisc {
-	bytesPerSecond := l.RateBitsPerSecond / 8
-	in := func(d time.Duration) uint32 { return uint32(bytesPerSecond * uint64(d) / uint64(time.Second)) }
-	return &netlink.Tbf{
-		QdiscAttrs: netlink.QdiscAttrs{
-			LinkIndex: port.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT,
-		},
-		Rate: bytesPerSecond, Buffer: uint32(tbfBurst / psched), Limit: in(tbfQueue),
-	}
-}

@@ -123,7 +123,13 @@ func newWatch(t *testing.T, ns netns.NS) *watch {
 		t.Fatal(err)
 	}
 	w, stop, stopped := &watch{}, make(chan struct{}), make(chan struct{})
-	t.Cleanup(func() { close(stop); <-stopped; unix.Close(fd) })
+	t.Cleanup(func() {
+		close(stop)
+		<-stopped
+		if err := unix.Close(fd); err != nil {
+			t.Error(err)
+		}
+	})
 	go func() {
 		defer close(stopped)
 		buf := make([]byte, 1<<17)
@@ -232,7 +238,7 @@ func reach(t *testing.T, l *Lab, n network.Network, cell result.Cell) {
 	if from == to {
 		serverAddress = loopback()
 	}
-	mtu, err := mtuTo(c.ns(from), serverAddress)
+	mtu, err := netns.MTUTo(c.ns(from), serverAddress)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/vishvananda/netlink"
-
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/testbed"
@@ -54,7 +52,7 @@ func (l *Lab) names(c *cluster, s site) (place, node string) {
 func (l *Lab) place(ctx context.Context, c *cluster, s site, peer netip.Addr, role string) (testbed.Place, error) {
 	ns := c.ns(s)
 	name, node := l.names(c, s)
-	mtu, err := mtuTo(ns, peer)
+	mtu, err := netns.MTUTo(ns, peer)
 	if err != nil {
 		return testbed.Place{}, fmt.Errorf("%s: %w", name, err)
 	}
@@ -83,27 +81,4 @@ func (l *Lab) agent(ctx context.Context, ns netns.NS, role string) (*agent.Clien
 	}
 	l.agents[id] = a
 	return a, nil
-}
-
-// mtuTo reads the MTU of the device that packets to an address leave by, or of
-// the route where that is smaller, in bytes.
-func mtuTo(ns netns.NS, to netip.Addr) (int, error) {
-	h, err := netns.Handle(ns)
-	if err != nil {
-		return 0, err
-	}
-	defer h.Close()
-	routes, err := netns.Dump(func() ([]netlink.Route, error) { return h.RouteGet(to.AsSlice()) })
-	if err != nil || len(routes) == 0 {
-		return 0, fmt.Errorf("no route to %s: %w", to, err)
-	}
-	dev, err := h.LinkByIndex(routes[0].LinkIndex)
-	if err != nil {
-		return 0, fmt.Errorf("device to %s: %w", to, err)
-	}
-	mtu := dev.Attrs().MTU
-	if r := routes[0].MTU; r > 0 {
-		mtu = min(mtu, r)
-	}
-	return mtu, nil
 }

@@ -108,8 +108,7 @@ func lockDir(path string, how int) (*os.File, error) {
 		}
 	}
 	if err != nil {
-		d.Close()
-		return nil, err
+		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }

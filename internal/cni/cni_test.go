@@ -1,0 +1,155 @@
+package cni
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/exec"
+)
+
+const plain = `{"cniVersion":"1.0.0","name":"n","plugins":[
+ {"type":"bridge","ipam":{"type":"host-local","subnet":"10.1.0.0/24","dataDir":"/var/lib/mine"}},
+ {"type":"tuning","mtu":12345678901234567890},
+ {"type":"portmap","ipam":{"type":"dhcp"}}]}`
+
+func TestParseConflist(t *testing.T) {
+	list, err := ParseConflist("a.conflist", []byte(plain))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(list.Plugins(), " "); list.Name() != "n" || got != "bridge host-local tuning portmap dhcp" {
+		t.Errorf("%s: %s", list.Name(), got)
+	}
+	for bad, want := range map[string]string{
+		"":                           "not valid JSON",
+		"{\n \"name\": nope}":        "a.conflist:2:11: not valid JSON",
+		`{"name":1,"plugins":"x"}`:   "a.conflist:1:",
+		`{"type":"bridge"}`:          `is the configuration of one plugin (bridge), not a list`,
+		`{"name":"n"}`:               "plugins",
+		`{"name":"n","plugins":[]}`:  "no plugins",
+		`{"plugins":[{"type":"x"}]}`: "name",
+		`{"cniVersion":"1.0.0","name":"n","plugins":[{}]}`: "missing 'type'",
+		`[]`:   "not valid JSON",
+		`null`: "name",
+	} {
+		_, err := ParseConflist("a.conflist", []byte(bad))
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "a.conflist") {
+			t.Errorf("%q: %v, want %s", bad, err, want)
+		}
+	}
+}
+
+func TestWithDataDirMovesEveryFile(t *testing.T) {
+	list, err := ParseConflist("a.conflist", []byte(plain))
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved, err := list.WithDataDir("/run/here")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(moved.JSON())
+	if n := strings.Count(got, `"dataDir": "/run/here"`); n != 2 || strings.Contains(got, "/var/lib") {
+		t.Errorf("%d data folders in %s", n, got)
+	}
+	if !strings.Contains(got, "12345678901234567890") {
+		t.Errorf("a number was changed: %s", got)
+	}
+}
+
+func FuzzParseConflist(f *testing.F) {
+	f.Add([]byte(plain))
+	f.Add([]byte(`{"name":"n","plugins":[{"type":"x","ipam":{"type":"host-local"}}]}`))
+	f.Add([]byte(`{"name":"n","plugins":[null]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		list, err := ParseConflist("x", data)
+		if err != nil {
+			return
+		}
+		moved, err := list.WithDataDir("/run/here")
+		if err != nil {
+			t.Fatalf("%q is accepted, but not with a data folder: %v", data, err)
+		}
+		if got, want := strings.Join(moved.Plugins(), " "), strings.Join(list.Plugins(), " "); got != want {
+			t.Errorf("%q: plugins %s, then %s", data, want, got)
+		}
+	})
+}
+
+func TestSearchPath(t *testing.T) {
+	t.Setenv("CNI_PATH", "/b::/c")
+	if got := strings.Join(SearchPath("/a"), " "); got != "/a /b /c /usr/lib/cni /opt/cni/bin /usr/libexec/cni" {
+		t.Errorf("search path %s", got)
+	}
+}
+
+func TestFind(t *testing.T) {
+	dir := t.TempDir()
+	for name, mode := range map[string]os.FileMode{"here": 0o755, "data": 0o644} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := Find("here", []string{"/nonesuch", dir}); err != nil || got != filepath.Join(dir, "here") {
+		t.Errorf("found %s (%v)", got, err)
+	}
+	for plugin, want := range map[string]string{
+		"data":    "put it in one of them",
+		"macvlan": "apt-get install containernetworking-plugins",
+		"a/b":     "named without a folder",
+		"":        "named without a folder",
+	} {
+		if _, err := Find(plugin, []string{dir}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", plugin, err, want)
+		}
+	}
+}
+
+func TestPluginErrorsAreInTheirOwnWords(t *testing.T) {
+	said := Timing{Plugin: "bridge", Verb: "ADD"}
+	for _, c := range []struct {
+		res  exec.Result
+		want string
+	}{
+		{exec.Result{Stdout: []byte(`{"code":7,"msg":"no","details":"why"}`), ExitCode: 1}, "CNI plugin bridge failed on ADD: no: why (CNI error code 7)"},
+		{exec.Result{Stdout: []byte(`{"msg":"no"}`), ExitCode: 1}, "CNI plugin bridge failed on ADD: no"},
+		{exec.Result{Stdout: []byte("oops"), Stderr: []byte("panic: x\n"), ExitCode: 2}, "CNI plugin bridge failed on ADD: exit status 2: panic: x"},
+		{exec.Result{Stdout: []byte("oops"), ExitCode: 2}, "CNI plugin bridge failed on ADD: exit status 2: oops"},
+		{exec.Result{ExitCode: -1}, "CNI plugin bridge failed on ADD: signal: killed"},
+	} {
+		if got := pluginError(said, c.res, errors.New("signal: killed")).Error(); got != c.want {
+			t.Errorf("got %s, want %s", got, c.want)
+		}
+	}
+}
+
+func TestRunAsPluginTellsPeopleFromRuntimes(t *testing.T) {
+	for _, c := range []struct {
+		argv0 string
+		env   []string
+	}{
+		{"/usr/bin/cnibench", []string{"CNI_COMMAND=ADD"}},
+		{"/run/x/cnibench-calico", nil},
+	} {
+		if handled, _ := RunAsPlugin(c.argv0, c.env); handled {
+			t.Errorf("%s with %v was taken for a plugin", c.argv0, c.env)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	dir := t.TempDir()
+	script := "#!/bin/sh\n[ -z \"$CNI_COMMAND\" ] && { echo 'CNI toy plugin v9' >&2; exit 0; }\necho '{\"cniVersion\":\"1.0.0\",\"supportedVersions\":[\"0.4.0\",\"1.0.0\"]}'\n"
+	if err := os.WriteFile(filepath.Join(dir, "toy"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := exec.NewRunner()
+	defer r.Close()
+	got, err := Version(t.Context(), r, "toy", []string{dir})
+	if err != nil || !strings.HasPrefix(got, "CNI toy plugin v9; supports CNI 0.4.0, 1.0.0; sha256 ") {
+		t.Errorf("version %q (%v)", got, err)
+	}
+}

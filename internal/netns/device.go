@@ -1,0 +1,189 @@
+package netns
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/vishvananda/netlink"
+)
+
+// AddBridge makes a bridge that only switches, and sets it up. mtu is in bytes.
+func AddBridge(n NS, name string, mtu int) error {
+	h, err := Handle(n)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	la := netlink.NewLinkAttrs()
+	la.Name, la.MTU = name, mtu
+	quiet := false
+	bridge := &netlink.Bridge{LinkAttrs: la, MulticastSnooping: &quiet}
+	if err := h.LinkAdd(bridge); err != nil {
+		return fmt.Errorf("bridge %s in %s: %w", name, n.Name, err)
+	}
+	if err := h.LinkSetUp(bridge); err != nil {
+		return fmt.Errorf("bridge %s in %s: up: %w", name, n.Name, err)
+	}
+	return nil
+}
+
+// Port is one end of a wire: a device in a namespace.
+type Port struct {
+	NS     NS
+	Device string
+}
+
+func (p Port) String() string { return p.Device + " in " + p.NS.Name }
+
+// Connect makes a veth pair between two namespaces, the first end on a bridge
+// there and set up, and reads the MTU of both ends back. mtu is in bytes.
+func Connect(onBridge Port, bridge string, other Port, mtu int) error {
+	h, err := Handle(onBridge.NS)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	master, err := Link(h, bridge)
+	if err != nil {
+		return err
+	}
+	far, err := os.Open(other.NS.Path)
+	if err != nil {
+		return err
+	}
+	defer far.Close()
+	la := netlink.NewLinkAttrs()
+	la.Name, la.MTU, la.MasterIndex = onBridge.Device, mtu, master.Attrs().Index
+	veth := &netlink.Veth{LinkAttrs: la, PeerName: other.Device, PeerNamespace: netlink.NsFd(int(far.Fd()))}
+	if err := h.LinkAdd(veth); err != nil {
+		return fmt.Errorf("veth %s: %w", onBridge, err)
+	}
+	if err := h.LinkSetUp(veth); err != nil {
+		return fmt.Errorf("veth %s: up: %w", onBridge, err)
+	}
+	for _, p := range []Port{onBridge, other} {
+		got, err := p.mtu()
+		if err != nil {
+			return err
+		}
+		if got != mtu {
+			return fmt.Errorf("%s: asked for an MTU of %d, it is %d", p, mtu, got)
+		}
+	}
+	return nil
+}
+
+func (p Port) mtu() (int, error) {
+	h, err := Handle(p.NS)
+	if err != nil {
+		return 0, err
+	}
+	defer h.Close()
+	l, err := Link(h, p.Device)
+	if err != nil {
+		return 0, err
+	}
+	return l.Attrs().MTU, nil
+}
+
+// SetAddress gives a device an address and sets it up.
+func (p Port) SetAddress(a netip.Prefix) error {
+	h, err := Handle(p.NS)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	dev, err := Link(h, p.Device)
+	if err != nil {
+		return err
+	}
+	addr, err := netlink.ParseAddr(a.String())
+	if err != nil {
+		return err
+	}
+	if err := h.AddrAdd(dev, addr); err != nil {
+		return fmt.Errorf("%s: address %s: %w", p, a, err)
+	}
+	if err := h.LinkSetUp(dev); err != nil {
+		return fmt.Errorf("%s: up: %w", p, err)
+	}
+	return nil
+}
+
+// psched is the kernel's tick of packet schedulers in which a burst is given
+// (net/pkt_sched.h, PSCHED_SHIFT 6).
+const psched = 64 * time.Nanosecond
+
+// Shape limits what leaves a device to a rate by tbf. What the rate sends
+// within burst may pass at once; what it sends within queue may wait.
+func (p Port) Shape(bitsPerSecond uint64, burst, queue time.Duration) error {
+	h, err := Handle(p.NS)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	dev, err := Link(h, p.Device)
+	if err != nil {
+		return err
+	}
+	rate := bitsPerSecond / 8
+	err = h.QdiscAdd(&netlink.Tbf{
+		QdiscAttrs: netlink.QdiscAttrs{
+			LinkIndex: dev.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT,
+		},
+		Rate: rate, Buffer: uint32(burst / psched), Limit: uint32(rate * uint64(queue) / uint64(time.Second)),
+	})
+	if err != nil {
+		return fmt.Errorf("%s: tbf: %w", p, err)
+	}
+	return nil
+}
+
+// Addresses are the IPv4 addresses of the namespace's devices, loopback left
+// out.
+func Addresses(n NS) ([]string, error) {
+	h, err := Handle(n)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	list, err := Dump(func() ([]netlink.Addr, error) { return h.AddrList(nil, netlink.FAMILY_V4) })
+	if err != nil {
+		return nil, fmt.Errorf("addresses in %s: %w", n.Name, err)
+	}
+	var all []string
+	for _, a := range list {
+		if !a.IP.IsLoopback() {
+			all = append(all, a.IPNet.String())
+		}
+	}
+	return all, nil
+}
+
+// MTUTo reads the MTU of the device that packets to an address leave by, or of
+// the route where that is smaller, in bytes.
+func MTUTo(n NS, to netip.Addr) (int, error) {
+	h, err := Handle(n)
+	if err != nil {
+		return 0, err
+	}
+	defer h.Close()
+	routes, err := Dump(func() ([]netlink.Route, error) { return h.RouteGet(to.AsSlice()) })
+	if err != nil {
+		return 0, fmt.Errorf("route to %s in %s: %w", to, n.Name, err)
+	}
+	if len(routes) == 0 {
+		return 0, fmt.Errorf("no route to %s in %s", to, n.Name)
+	}
+	dev, err := h.LinkByIndex(routes[0].LinkIndex)
+	if err != nil {
+		return 0, fmt.Errorf("device to %s in %s: %w", to, n.Name, err)
+	}
+	mtu := dev.Attrs().MTU
+	if r := routes[0].MTU; r > 0 {
+		mtu = min(mtu, r)
+	}
+	return mtu, nil
+}

@@ -1,0 +1,152 @@
+package network
+
+import (
+	"flag"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func testNodes() []Node {
+	var nodes []Node
+	for _, i := range []int{1, 2} {
+		nodes = append(nodes, Node{
+			Name: "node" + string(rune('0'+i)), Index: i, Device: "eth0", MTU: 9000,
+			Address: netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, 0, byte(i)}), 16),
+			PodCIDR: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, byte(i), 0}), 24),
+		})
+	}
+	return nodes
+}
+
+func TestListIsWhole(t *testing.T) {
+	seen := map[string]bool{}
+	for _, n := range List() {
+		if seen[n.Name] || n.Summary == "" {
+			t.Errorf("%s: name not unique, or no summary", n.Name)
+		}
+		seen[n.Name] = true
+		if n.HostNetwork != (n.Conflist == nil) {
+			t.Errorf("%s: pods have either a conflist or their node's namespace", n.Name)
+		}
+		if (n.Model == "") != (n.LeavesOut == "") {
+			t.Errorf("%s: a model says what it was modelled on and what it leaves out", n.Name)
+		}
+		if (n.Encapsulation == "") != (n.Overhead == 0) || n.PodMTU(1500) != 1500-n.Overhead {
+			t.Errorf("%s: encapsulation %q takes %d bytes", n.Name, n.Encapsulation, n.Overhead)
+		}
+		if got, err := Find(n.Name); err != nil || got.Name != n.Name {
+			t.Errorf("%s is not found: %v", n.Name, err)
+		}
+	}
+	_, err := Find("flanel/vxlan")
+	if err == nil || !strings.Contains(err.Error(), "known: host, bridge, flannel/vxlan") {
+		t.Errorf("error %v does not list the known names", err)
+	}
+}
+
+// TestConflists holds what each network gives libcni, for node 2 on a link of
+// MTU 9000.
+func TestConflists(t *testing.T) {
+	nodes := testNodes()
+	for _, n := range List() {
+		if n.HostNetwork {
+			continue
+		}
+		got, err := n.Conflist(nodes[1], nodes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden := filepath.Join("testdata", strings.ReplaceAll(n.Name, "/", "-")+".conflist")
+		if *update {
+			if err := os.MkdirAll("testdata", 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(golden, got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != string(want) {
+			if err := os.WriteFile(golden+".got", got, 0o644); err != nil {
+				t.Error(err)
+			}
+			t.Errorf("%s: conflist differs from %s, see %s.got", n.Name, golden, golden)
+		}
+	}
+}
+
+func TestFromConflist(t *testing.T) {
+	one := `{"plugins":[{"type":"ptp","ipam":{"type":"host-local","subnet":"10.9.1.0/24"}},{"type":"bandwidth"}]}`
+	two := strings.ReplaceAll(one, "10.9.1", "10.9.2")
+	nodes := testNodes()
+	n, err := FromConflist("mine", [][]byte{[]byte(one), []byte(two)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(n.Plugins, " "); got != "ptp host-local bandwidth" {
+		t.Errorf("plugins %s", got)
+	}
+	for i, want := range []string{one, two} {
+		if got, err := n.Conflist(nodes[i], nodes); err != nil || string(got) != want {
+			t.Errorf("node %d: %s (%v)", i+1, got, err)
+		}
+	}
+	third := Node{Index: 3}
+	if _, err := n.Conflist(third, append(nodes, third)); err == nil || !strings.Contains(err.Error(), "2 conflists for 3 nodes") {
+		t.Errorf("node 3: %v", err)
+	}
+	same, err := FromConflist("mine", [][]byte{[]byte(one)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := same.Conflist(nodes[1], nodes); err != nil || string(got) != one {
+		t.Errorf("one list for all: %s (%v)", got, err)
+	}
+	for _, bad := range []string{"", "{", `{}`, `{"plugins":[]}`, `[]`} {
+		if _, err := FromConflist("mine", [][]byte{[]byte(bad)}); err == nil {
+			t.Errorf("%q gives no error", bad)
+		}
+	}
+	if _, err := FromConflist("mine", nil); err == nil {
+		t.Error("no conflist gives no error")
+	}
+}
+
+func TestSubnets(t *testing.T) {
+	p := netip.MustParsePrefix
+	for _, c := range []struct {
+		subnets [][]netip.Prefix
+		want    bool
+	}{
+		{[][]netip.Prefix{{p("10.1.0.0/24")}, {p("10.2.0.0/24")}}, true},
+		{[][]netip.Prefix{{p("10.1.0.0/16")}, {p("10.1.2.0/24")}}, false},
+		{[][]netip.Prefix{{p("10.1.0.0/24")}, {p("10.2.0.0/24")}, {p("10.2.0.0/24")}}, false},
+		{[][]netip.Prefix{{}, {}}, true},
+	} {
+		if got := disjoint(c.subnets); got != c.want {
+			t.Errorf("%v disjoint: %v", c.subnets, got)
+		}
+	}
+	for prefix, want := range map[string]string{
+		"10.244.2.0/24": "10.244.2.254", "198.18.0.1/16": "198.18.255.254", "10.0.0.0/30": "10.0.0.2",
+	} {
+		if got := lastAddress(p(prefix)); got.String() != want {
+			t.Errorf("last address of %s: %s, want %s", prefix, got, want)
+		}
+	}
+}
+
+func TestCalicoDeviceNames(t *testing.T) {
+	a, b := calicoHostDevice("cnb-1-node1-pod1"), calicoHostDevice("cnb-1-node1-pod2")
+	if len(a) != 15 || !strings.HasPrefix(a, "cali") || a == b {
+		t.Errorf("names %s and %s", a, b)
+	}
+}
