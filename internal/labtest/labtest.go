@@ -12,9 +12,13 @@ import (
 // CI tells whether a skip that the machine's owner could have avoided fails.
 func CI() bool { return os.Getenv("CNIBENCH_CI") == "1" && os.Getuid() == 0 }
 
-// Root skips a test that needs root where there is none.
+// Root skips a test that needs root where there is none, and with -short, as
+// such tests make namespaces and send traffic.
 func Root(t testing.TB) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("needs root, and is left out by -short: run make test")
+	}
 	if os.Getuid() != 0 {
 		t.Skip("needs root: run make test as root")
 	}
