@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"runtime"
 	"testing"
@@ -46,11 +47,8 @@ func TestNoAllocationInHotLoops(t *testing.T) {
 		hooks := Hooks{WindowStart: func() { runtime.ReadMemStats(&before) }, WindowEnd: func() { runtime.ReadMemStats(&after) }}
 		_, err = Drive(context.Background(), cfg, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), s.Port()), hooks)
 		s.Finish()
-		if err := <-served; err != nil {
-			t.Fatal(err)
-		}
-		if err != nil {
-			t.Fatal(err)
+		if err := errors.Join(err, <-served); err != nil {
+			t.Fatalf("%+v: %v", cfg, err)
 		}
 		if n := after.Mallocs - before.Mallocs; after.Mallocs == 0 || n > most {
 			t.Errorf("%+v: %d allocations inside the window", cfg, n)

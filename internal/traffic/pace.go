@@ -44,9 +44,9 @@ func (p *pacer) due(now int64, limit int) int {
 // next is when the next message is due.
 func (p *pacer) next() int64 { return p.start + int64(float64(p.sent)*p.interval) }
 
-// sleep waits until messages are due.
-func (p *pacer) sleep(now int64) {
-	next := p.next()
+// sleep waits until n messages are due.
+func (p *pacer) sleep(now int64, n int) {
+	next := p.start + int64(float64(p.sent+int64(n)-1)*p.interval)
 	if p.interval < float64(paceQuantum) {
 		next = max(next, now+paceQuantum)
 	}

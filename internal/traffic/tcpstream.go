@@ -58,7 +58,7 @@ func (s *tcpSender) work() (err error) {
 	off := 0
 	for !s.stopped.Load() {
 		if off == 0 && s.pace.due(now, 1) == 0 {
-			s.pace.sleep(now)
+			s.pace.sleep(now, 1)
 			heard = now
 		} else {
 			n, errno := s.sendSome(off)
@@ -80,29 +80,39 @@ func (s *tcpSender) work() (err error) {
 			}
 		}
 		now = nanotime()
-		if s.first == nil && now >= begin {
-			if err := s.info(&s.first); err != nil {
-				return err
-			}
-		}
-		if now >= end {
-			if s.last == nil {
-				if err := s.info(&s.last); err != nil {
-					return err
-				}
-			}
-			if s.told() {
-				return nil
-			}
-			if now > end+int64(tailLimit)+s.warmupSlack() {
-				return errDead
-			}
+		if enough, err := s.edges(now, begin, end); enough || err != nil {
+			return err
 		}
 		if now-heard > s.idle {
 			return s.errSilent("nothing could be sent")
 		}
 	}
 	return nil
+}
+
+// edges reads TCP_INFO at both edges of the window. After it, it tells whether
+// the receiver has seen enough.
+func (s *tcpSender) edges(now, begin, end int64) (enough bool, err error) {
+	if s.first == nil && now >= begin {
+		if err := s.info(&s.first); err != nil {
+			return false, err
+		}
+	}
+	if now < end {
+		return false, nil
+	}
+	if s.last == nil {
+		if err := s.info(&s.last); err != nil {
+			return false, err
+		}
+	}
+	if s.told() {
+		return true, nil
+	}
+	if now > end+int64(tailLimit)+s.warmupSlack() {
+		return false, errDead
+	}
+	return false, nil
 }
 
 // warmupSlack is what the receiver's window may lie behind the sender's: bytes

@@ -37,6 +37,10 @@ type udpAsker struct {
 	sentAt    []int64
 	latency   *recorder
 	n, lost   int64
+
+	begin, end int64 // of the window; 0 before the first response
+	heard      int64
+	turn       int // the slot to look at next
 }
 
 func newUDPAsker(r *run, fd, index int) *udpAsker {
@@ -53,62 +57,71 @@ func newUDPAsker(r *run, fd, index int) *udpAsker {
 func (a *udpAsker) work() error {
 	defer a.sayEnd()
 	now := nanotime()
-	heard := now
-	burst := uint64(len(a.number))
+	a.heard = now
 	for i := range a.number {
 		a.number[i] = uint64(i)
 		if err := a.ask(i, now); err != nil {
 			return err
 		}
 	}
-	var begin, end int64
-	for next := 0; !a.stopped.Load(); {
+	for !a.stopped.Load() {
 		n, errno := recv(a.fd, unsafe.Pointer(&a.resp[0]), len(a.resp), 0)
 		now = nanotime()
-		if end != 0 && now >= end {
+		if a.end != 0 && now >= a.end {
 			return nil
 		}
-		inside := begin != 0 && now >= begin
+		var err error
 		switch {
 		case temporary(errno):
-			if now-heard > a.idle {
-				return a.errSilent("no response came")
-			}
-			for i := range a.sentAt {
-				if err := a.expire(i, now, inside); err != nil {
-					return err
-				}
-			}
-			continue
+			err = a.quiet(now)
 		case errno != 0:
-			return sendError(errno)
-		case n != a.cfg.responseBytes() || a.resp[0]&flagControl != 0:
-			continue // an acknowledgement said again
+			err = sendError(errno)
+		case n == a.cfg.responseBytes() && a.resp[0]&flagControl == 0:
+			err = a.answered(word(a.resp[:n])>>flagBits&a.mask, now)
 		}
-		heard = now
-		if begin == 0 {
-			begin, end = a.recv.first(now)
-			inside = now >= begin
-		}
-		got := word(a.resp[:n]) >> flagBits & a.mask
-		slot := a.slot(got)
-		if slot < 0 {
-			continue // it was given up
-		}
-		if inside {
-			a.latency.record(now - a.sentAt[slot])
-			a.n++
-		}
-		a.number[slot] += burst
-		if err := a.ask(slot, now); err != nil {
+		if err != nil {
 			return err
 		}
-		// One slot is looked at in turn, so that a loss is found while others
-		// are answered.
-		if next++; next >= len(a.sentAt) {
-			next = 0
-		}
-		if err := a.expire(next, now, inside); err != nil {
+	}
+	return nil
+}
+
+// inside tells whether a time is in the window.
+func (a *udpAsker) inside(now int64) bool { return a.end != 0 && now >= a.begin && now < a.end }
+
+// answered takes the response to a request, and sends the next.
+func (a *udpAsker) answered(number uint64, now int64) error {
+	a.heard = now
+	if a.end == 0 {
+		a.begin, a.end = a.recv.first(now)
+	}
+	slot := a.slot(number)
+	if slot < 0 {
+		return nil // it was given up
+	}
+	if a.inside(now) {
+		a.latency.record(now - a.sentAt[slot])
+		a.n++
+	}
+	a.number[slot] += uint64(len(a.number))
+	if err := a.ask(slot, now); err != nil {
+		return err
+	}
+	// One slot is looked at in turn, so that a loss is found while others are
+	// answered.
+	if a.turn++; a.turn >= len(a.sentAt) {
+		a.turn = 0
+	}
+	return a.expire(a.turn, now)
+}
+
+// quiet looks at all requests when no response came for a while.
+func (a *udpAsker) quiet(now int64) error {
+	if now-a.heard > a.idle {
+		return a.errSilent("no response came")
+	}
+	for i := range a.sentAt {
+		if err := a.expire(i, now); err != nil {
 			return err
 		}
 	}
@@ -125,11 +138,11 @@ func (a *udpAsker) slot(got uint64) int {
 }
 
 // expire gives a request up that is too old, and sends another.
-func (a *udpAsker) expire(slot int, now int64, inside bool) error {
+func (a *udpAsker) expire(slot int, now int64) error {
 	if now-a.sentAt[slot] < lossAfter {
 		return nil
 	}
-	if inside {
+	if a.inside(now) {
 		a.lost++
 	}
 	a.number[slot] += uint64(len(a.number))
