@@ -89,6 +89,7 @@ type planner struct {
 }
 
 func (p *planner) find(name string) (network.Network, error) {
+	name = result.OneName(name)
 	for _, n := range p.networks {
 		if n.Name == name {
 			return n, nil

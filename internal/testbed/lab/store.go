@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -239,12 +240,30 @@ var errInUse = errors.New("is in use")
 // it went meanwhile.
 func (s store) take(id string) (*held, error) {
 	path := filepath.Join(s.dir, id)
-	lock, err := lockDir(path, unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, errInUse
+	for try := 0; ; try++ {
+		lock, err := lockDir(path, unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return &held{store: s, path: path, lock: lock}, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, err
+		}
+		// A program that the owner was about to start when it was killed has
+		// the lock as well, between fork and exec.
+		if try == 300 || s.ownerLives(id) {
+			return nil, errInUse
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
+}
+
+// ownerLives tells whether the process that made the lab is there and no
+// zombie, which has no program any more.
+func (s store) ownerLives(id string) bool {
+	st, err := s.read(id)
 	if err != nil {
-		return nil, err
+		return true // it is being made
 	}
-	return &held{store: s, path: path, lock: lock}, nil
+	_, err = os.Readlink(filepath.Join("/proc", strconv.Itoa(st.PID), "exe"))
+	return !errors.Is(err, fs.ErrNotExist)
 }
