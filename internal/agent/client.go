@@ -73,11 +73,14 @@ func NewClient(ctx context.Context, t Transport) (*Client, error) {
 	go c.read()
 	go c.write()
 	var hello HelloResult
-	if err := c.Call(ctx, MethodHello, HelloParams{Protocol: Protocol}, &hello); err != nil {
-		return nil, errors.Join(err, c.Close())
+	err := c.Call(ctx, MethodHello, HelloParams{Protocol: Protocol}, &hello)
+	if err == nil && hello.Protocol != Protocol {
+		err = fmt.Errorf("the agent (version %s) speaks protocol %d, this program %d: run the same cnibench at both ends", hello.Version, hello.Protocol, Protocol)
 	}
-	if hello.Protocol != Protocol {
-		err := fmt.Errorf("the agent (version %s) speaks protocol %d, this program %d: run the same cnibench at both ends", hello.Version, hello.Protocol, Protocol)
+	if err != nil {
+		if t.Kill != nil {
+			_ = t.Kill() // it may be dead already; it has started nothing yet
+		}
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil

@@ -106,6 +106,7 @@ func (s *server) finish(p FinishParams) (workload.Output, error) {
 func (s *server) drive(life context.Context, p DriveParams) (workload.Output, error) {
 	ctx, cancel := context.WithTimeoutCause(life, timeout(p.Program), timeoutError(p.Program))
 	defer cancel()
+	defer runtime.GC() // the next sample starts with a clean heap
 	if p.Program.Native == nil {
 		return s.driveTool(ctx, p)
 	}

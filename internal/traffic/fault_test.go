@@ -184,10 +184,11 @@ func TestStrangers(t *testing.T) {
 // harass makes n connections; half of all strangers keep theirs open.
 func harass(address string, n int, silent bool, stop <-chan struct{}) {
 	var open []net.Conn
+crowd:
 	for range n {
 		select {
 		case <-stop:
-			n = 0
+			break crowd
 		default:
 		}
 		c, err := net.DialTimeout("tcp", address, time.Second)

@@ -48,7 +48,7 @@ func sleepUntil(t int64) {
 	}
 	ts := unix.NsecToTimespec(t)
 	// An interrupted sleep is a short one: the caller's loop looks at the clock.
-	unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+	_, _, _ = unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
 }
 
 // temporary tells that a call ended without anything being wrong: a timeout of
