@@ -168,6 +168,9 @@ func sockperfLatency(m metrics, p Params, text, _ string) (measured float64, war
 	if trips != 1 {
 		warnings = append(warnings, "this sockperf printed half round trips; they were doubled: a version that knows --full-rtt measures the whole")
 	}
+	if _, length := sockperfTime(p); run[0] < 0.7*length.Seconds() {
+		warnings = append(warnings, fmt.Sprintf("sockperf measured %.3g s where %.3g s were due: replies stopped early, as after a lost datagram; measure longer, or with udp_rr or tcp_rr", run[0], length.Seconds()))
+	}
 	err = errors.Join(
 		m.put("transactions", run[2]), m.put("packets_lost", bad[0]),
 		m.put("packets_duplicated", bad[1]), m.put("packets_reordered", bad[2]))

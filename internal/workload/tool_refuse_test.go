@@ -125,6 +125,8 @@ func TestAbsent(t *testing.T) {
 		{"netperf/tcp_stream", "LOCAL_TRANSPORT_RETRANS=", "LOCAL_TRANSPORT_RETRANS=-", "retransmits"},
 		{"netperf/tcp_rr", "STDDEV_LATENCY=", "X=", "latency_stddev_seconds"},
 		{"netperf/tcp_crr", "", "", "server_cpu_ratio"},
+		{"netperf/udp_stream", "", "", "server_service_demand_seconds_per_byte"},
+		{"netperf/tcp_rr", "REMOTE_CPU_UTIL=", "REMOTE_CPU_UTIL=4", "server_cpu_ratio"},
 		{"sockperf/under_load", "", "", "latency_p99_seconds"}, // of 26 observations
 		{"iperf3/udp", `"lost_packets":	2`, `"lost_packets":	12`, "packets_lost"},
 		{"iperf3/tcp", `"retransmits"`, `"retransmit"`, "retransmits"},
