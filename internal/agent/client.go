@@ -53,7 +53,12 @@ type Client struct {
 	gone    error
 
 	closing sync.Once
+	machine string
 }
+
+// Machine tells which kernel, and which boot of it, the agent runs on; "" where
+// it cannot tell.
+func (c *Client) Machine() string { return c.machine }
 
 // Start starts argv (cnibench agent) in a network namespace ("" is this one's)
 // and greets it. The agent lives until Close or until the runner closes: ctx
@@ -83,6 +88,7 @@ func NewClient(ctx context.Context, t Transport) (*Client, error) {
 		}
 		return nil, errors.Join(err, c.Close())
 	}
+	c.machine = hello.Machine
 	return c, nil
 }
 

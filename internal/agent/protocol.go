@@ -5,6 +5,7 @@ package agent
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/workload"
 )
@@ -20,6 +21,7 @@ const (
 	MethodFinish = "finish"
 	MethodTools  = "tools"
 	MethodFacts  = "facts"
+	MethodIdle   = "idle"
 	MethodCancel = "cancel"
 )
 
@@ -47,6 +49,9 @@ type HelloResult struct {
 	Protocol int    `json:"protocol"`
 	Version  string `json:"version"`
 	PID      int    `json:"pid"`
+	// Machine tells kernels apart, each boot of one: all places on one have the
+	// same. "" is unknown.
+	Machine string `json:"machine,omitempty"`
 }
 
 // ServeParams starts the serving half of a sample.
@@ -71,6 +76,19 @@ type DriveParams struct {
 // FinishParams ends a serving session and answers with its workload.Output.
 type FinishParams struct {
 	Session string `json:"session"`
+}
+
+// IdleParams asks for what the probes read while nothing is measured.
+type IdleParams struct {
+	Window time.Duration `json:"window_nanoseconds"`
+}
+
+// IdleResult is what they read, with probe.WindowSeconds.
+type IdleResult struct {
+	Probes map[string]float64 `json:"probes,omitempty"`
+	// Doubts says what went wrong, Absent what this machine does not have.
+	Doubts []string `json:"doubts,omitempty"`
+	Absent []string `json:"absent,omitempty"`
 }
 
 // CancelParams ends everything that the agent has under way: an aborted sample

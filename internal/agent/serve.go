@@ -9,8 +9,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -147,7 +149,7 @@ func (s *server) accept(line []byte) {
 func (s *server) do(ctx context.Context, req Request) (any, error) {
 	switch req.Method {
 	case MethodHello:
-		return with(req, func(p HelloParams) (HelloResult, error) { return hello() })
+		return with(req, func(p HelloParams) (HelloResult, error) { return s.hello() })
 	case MethodServe:
 		return with(req, func(p ServeParams) (ServeResult, error) { return s.serve(ctx, p) })
 	case MethodDrive:
@@ -158,6 +160,8 @@ func (s *server) do(ctx context.Context, req Request) (any, error) {
 		return with(req, func(p ToolsParams) (ToolsResult, error) { return s.tools(ctx, p) })
 	case MethodFacts:
 		return with(req, func(struct{}) (Facts, error) { return facts(s.roots) })
+	case MethodIdle:
+		return with(req, func(p IdleParams) (IdleResult, error) { return s.idle(ctx, p) })
 	default:
 		return nil, fmt.Errorf("the agent knows no method %q: run the same cnibench at both ends", req.Method)
 	}
@@ -174,12 +178,14 @@ func with[P, R any](req Request, f func(P) (R, error)) (any, error) {
 	return f(p)
 }
 
-func hello() (HelloResult, error) {
+func (s *server) hello() (HelloResult, error) {
 	version := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
 		version = info.Main.Version
 	}
-	return HelloResult{Protocol: Protocol, Version: version, PID: os.Getpid()}, nil
+	// Absent where /proc is masked; then the machine is unknown.
+	boot, _ := os.ReadFile(filepath.Join(s.roots.Proc, "sys/kernel/random/boot_id"))
+	return HelloResult{Protocol: Protocol, Version: version, PID: os.Getpid(), Machine: strings.TrimSpace(string(boot))}, nil
 }
 
 func (s *server) respond(id int64, result any, err error) {

@@ -33,7 +33,7 @@ func (s *server) serve(life context.Context, p ServeParams) (ServeResult, error)
 	var run func() (workload.Output, error)
 	var err error
 	if p.Program.Native != nil {
-		port, run, err = s.serveNative(ctx, se, *p.Program.Native)
+		port, run, err = s.serveNative(ctx, se, p.Program)
 	} else {
 		port, run, err = s.serveTool(ctx, se, p.Program)
 	}
@@ -60,16 +60,16 @@ func (s *server) serve(life context.Context, p ServeParams) (ServeResult, error)
 	return ServeResult{Session: name, Port: port}, nil
 }
 
-func (s *server) serveNative(ctx context.Context, se *session, cfg traffic.Config) (uint16, func() (workload.Output, error), error) {
-	srv, err := traffic.Listen(cfg)
+func (s *server) serveNative(ctx context.Context, se *session, p workload.Program) (uint16, func() (workload.Output, error), error) {
+	srv, err := traffic.Listen(*p.Native)
 	if err != nil {
 		return 0, nil, err
 	}
 	se.finish = srv.Finish
-	w := s.watch()
+	w := s.watch(p.WithoutProbes)
 	return srv.Port(), func() (workload.Output, error) {
 		report, err := srv.Run(ctx, traffic.Hooks{WindowStart: w.start, WindowEnd: w.stop})
-		if err != nil {
+		if err := errors.Join(err, w.close()); err != nil {
 			return workload.Output{}, err
 		}
 		out := workload.Output{Native: &report}
@@ -114,9 +114,9 @@ func (s *server) drive(life context.Context, p DriveParams) (workload.Output, er
 	if err != nil {
 		return workload.Output{}, fmt.Errorf("the server's address: %w", err)
 	}
-	w := s.watch()
+	w := s.watch(p.Program.WithoutProbes)
 	report, err := traffic.Drive(ctx, *p.Program.Native, server, traffic.Hooks{WindowStart: w.start, WindowEnd: w.stop})
-	if err != nil {
+	if err := errors.Join(err, w.close()); err != nil {
 		return workload.Output{}, because(ctx, err)
 	}
 	out := workload.Output{Native: &report}

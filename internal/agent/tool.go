@@ -50,7 +50,7 @@ func (s *server) startTool(ctx context.Context, p workload.Program, address stri
 	if len(p.Argv) == 0 {
 		return nil, errors.New("a program without an argv")
 	}
-	t := &tool{stdout: &head{max: maxOutputBytes}, exited: make(chan struct{}), watch: s.watch(), ask: syscall.SIGTERM}
+	t := &tool{stdout: &head{max: maxOutputBytes}, exited: make(chan struct{}), watch: s.watch(p.WithoutProbes), ask: syscall.SIGTERM}
 	if p.Interrupt {
 		t.ask = syscall.SIGINT
 	}
@@ -146,12 +146,13 @@ func (t *tool) kill() {
 	<-t.exited
 }
 
-// clean removes the scratch folder.
+// clean ends the probes and removes the scratch folder.
 func (t *tool) clean() error {
+	err := t.watch.close()
 	if t.dir == "" {
-		return nil
+		return err
 	}
-	return os.RemoveAll(t.dir)
+	return errors.Join(err, os.RemoveAll(t.dir))
 }
 
 // output is what came of a program that is over. ended tells that the agent

@@ -1,8 +1,12 @@
 package agent
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,10 +22,26 @@ type watch struct {
 	began  time.Time
 	values map[string]float64
 	doubts []string
+	absent []string // what this machine does not have
 }
 
-func (s *server) watch() *watch {
-	return &watch{list: probe.List(s.roots), values: map[string]float64{}}
+// watch opens the probes but for those named; close ends them.
+func (s *server) watch(without []string) *watch {
+	return &watch{list: probe.List(s.roots, without), values: map[string]float64{}}
+}
+
+// close ends what the probes hold open.
+func (w *watch) close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var errs []error
+	for _, p := range w.list {
+		if c, ok := p.(io.Closer); ok {
+			errs = append(errs, c.Close())
+		}
+	}
+	w.list, w.probes = nil, nil
+	return errors.Join(errs...)
 }
 
 // start reads the first edge.
@@ -31,7 +51,7 @@ func (w *watch) start() {
 	w.began = time.Now()
 	for _, p := range w.list {
 		if err := p.Start(); err != nil {
-			w.doubts = append(w.doubts, fmt.Sprintf("probe %s: %v", p.Name(), err))
+			w.doubt(p, err)
 			continue
 		}
 		w.probes = append(w.probes, p)
@@ -48,11 +68,37 @@ func (w *watch) stop() {
 	for _, p := range w.probes {
 		values, err := p.Stop()
 		if err != nil {
-			w.doubts = append(w.doubts, fmt.Sprintf("probe %s: %v", p.Name(), err))
+			w.doubt(p, err)
 		}
 		maps.Copy(w.values, values)
 	}
 	w.probes = nil
+}
+
+// doubt keeps why a value is not there. What this machine does not have is no
+// doubt about a sample: the idle measurement tells it, once a campaign.
+func (w *watch) doubt(p probe.Probe, err error) {
+	missing, wrong := probe.Reasons(err)
+	for _, e := range missing {
+		w.absent = append(w.absent, fmt.Sprintf("probe %s: %v", p.Name(), e))
+	}
+	for _, e := range wrong {
+		w.doubts = append(w.doubts, fmt.Sprintf("probe %s: %v", p.Name(), e))
+	}
+}
+
+// idle reads the probes over a time in which nothing is measured.
+func (s *server) idle(ctx context.Context, p IdleParams) (r IdleResult, err error) {
+	w := s.watch(nil)
+	defer func() { err = errors.Join(err, w.close()) }()
+	w.start()
+	select {
+	case <-time.After(p.Window):
+	case <-ctx.Done():
+		return IdleResult{}, context.Cause(ctx)
+	}
+	w.stop()
+	return IdleResult{Probes: w.values, Doubts: w.doubts, Absent: slices.Compact(w.absent)}, nil
 }
 
 // over reads the edges of a tool's window, which lies offset after now. A tool

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -39,7 +40,7 @@ type CPU struct {
 func NewCPU(roots Roots) *CPU { return &CPU{Roots: roots} }
 
 // Name is the probe's name.
-func (c *CPU) Name() string { return "cpu" }
+func (c *CPU) Name() string { return CPUName }
 
 // Start reads the first edge.
 func (c *CPU) Start() error {
@@ -56,6 +57,9 @@ func (c *CPU) Stop() (map[string]float64, error) {
 	second, err := c.read()
 	if err != nil {
 		return nil, err
+	}
+	if !maps.EqualFunc(c.first, second, func(_, _ []uint64) bool { return true }) {
+		return nil, fmt.Errorf("a processor came or went inside the window: %d were listed before, %d after", len(c.first)-1, len(second)-1)
 	}
 	values := map[string]float64{}
 	for _, m := range cpuModes() {
@@ -93,19 +97,20 @@ func busy(before, after []uint64) (float64, bool) {
 		}
 	}
 	if all == 0 {
-		return 0, false // shorter than a tick, or a processor that came meanwhile
+		return 0, false // shorter than a tick
 	}
 	return float64(all-idle) / float64(all), true
 }
 
-// ticks is the difference of one column. iowait may go backwards
-// (proc_stat(5)); that counts as no time.
+// ticks is the difference of one column. iowait may go backwards (proc_stat(5)),
+// and idle with it; that counts as no time. Another that does so is no number.
 func ticks(before, after []uint64, column int) (uint64, bool) {
 	if column >= len(before) || column >= len(after) {
 		return 0, false
 	}
 	if after[column] < before[column] {
-		return 0, true
+		name := cpuModes()[column].name
+		return 0, name == "idle" || name == "iowait"
 	}
 	return after[column] - before[column], true
 }

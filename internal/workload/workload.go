@@ -48,6 +48,8 @@ type Program struct {
 	// measured window lies, so that probes are read there.
 	WindowOffset time.Duration `json:"window_offset_nanoseconds,omitempty"`
 	Window       time.Duration `json:"window_nanoseconds,omitempty"`
+	// WithoutProbes names the probes (probe.Names) that are not read at this end.
+	WithoutProbes []string `json:"without_probes,omitempty"`
 }
 
 // Output is what came of a Program at one end.
