@@ -42,9 +42,13 @@ type Options struct {
 	Testbed  testbed.Testbed
 	Store    Store
 	Observer Observer
+	// Version is that of this program, for the environment.
+	Version string
 	// Recorded are the records that a run into the same directory left; none
 	// of their samples is measured again.
 	Recorded []result.Sample
+	// Before is the environment that such a run left; nil: none.
+	Before *result.Environment
 	// Settled gives the cells that need no more blocks, from all records so far.
 	Settled func([]result.Sample) map[result.Cell]bool
 }
@@ -89,7 +93,10 @@ func Run(ctx context.Context, o Options) (sum Summary, err error) {
 	if err != nil {
 		return Summary{Samples: r.samples}, fmt.Errorf("describe the testbed: %w", err)
 	}
-	before.Started = time.Now().UTC()
+	before.Started, before.Version = time.Now().UTC(), o.Version
+	if o.Before != nil {
+		goOn(&before, *o.Before)
+	}
 	if err := o.Store.WriteJSON(result.EnvironmentFile, before); err != nil {
 		return Summary{Samples: r.samples}, err
 	}
@@ -238,6 +245,11 @@ func (r *run) slot(ctx context.Context, slot plan.Slot) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx) // what was cut short is no sample
 		}
+		if s.Status == result.StatusFailed {
+			if err := r.toolsGone(ctx, slot.Cell); err != nil {
+				return err
+			}
+		}
 		if err := r.Store.Append(s); err != nil {
 			return err
 		}
@@ -256,6 +268,17 @@ func (r *run) slot(ctx context.Context, slot plan.Slot) error {
 	return nil
 }
 
+// goOn makes env that of a run that goes on: it began when the first one did,
+// and what has changed since then is told like any change in mid-campaign.
+func goOn(env *result.Environment, first result.Environment) {
+	env.Started = first.Started
+	for _, c := range append(first.Changed, result.ChangedSettings(first, *env)...) {
+		if !slices.Contains(env.Changed, c) {
+			env.Changed = append(env.Changed, c)
+		}
+	}
+}
+
 // closeEnvironment reads the environment again: settings that changed during
 // the campaign are a warning of every comparison in it.
 func (r *run) closeEnvironment(ctx context.Context, env *result.Environment) error {
@@ -263,7 +286,8 @@ func (r *run) closeEnvironment(ctx context.Context, env *result.Environment) err
 	if err != nil {
 		return fmt.Errorf("describe the testbed at the end: %w", err)
 	}
-	env.Changed = result.ChangedSettings(*env, after)
+	after.Version = env.Version
+	env.Changed = append(env.Changed, result.ChangedSettings(*env, after)...)
 	env.Finished = time.Now().UTC()
 	return r.Store.WriteJSON(result.EnvironmentFile, env)
 }

@@ -83,6 +83,18 @@ func (r *run) missingTools(ctx context.Context, cell result.Cell) (string, error
 	return "", nil
 }
 
+// toolsGone is asked after a sample has failed. A tool that was there when the
+// run began and is not any more ends the run: that is no property of a network,
+// and every sample to come would fail for it.
+func (r *run) toolsGone(ctx context.Context, cell result.Cell) error {
+	clear(r.tools)
+	reason, err := r.missingTools(ctx, cell)
+	if err != nil || reason == "" {
+		return nil // whatever it was, the sample's own reason is the better one
+	}
+	return fmt.Errorf("in mid-run: %s", reason)
+}
+
 func (r *run) toolsAt(ctx context.Context, place testbed.Place, spec workload.Spec) (map[string]string, error) {
 	key := place.Name + "\x00" + spec.Name
 	if have, ok := r.tools[key]; ok {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/cni"
 	"github.com/cnibench/cnibench/internal/exec"
@@ -59,7 +60,11 @@ func reap(ctx context.Context, o lab.Options, stderr io.Writer) error {
 	for _, g := range gone {
 		fmt.Fprintf(stderr, "cleared what a killed command left: %s\n", g)
 	}
-	return err
+	scratch, scratchErr := agent.ClearScratch()
+	for _, path := range scratch {
+		fmt.Fprintf(stderr, "cleared what a killed agent left: %s\n", path)
+	}
+	return errors.Join(err, scratchErr)
 }
 
 // customNetworks are the networks whose conflists the user named.

@@ -24,13 +24,14 @@ import (
 
 // runFlags are the flags of run.
 type runFlags struct {
-	testbed string
-	out     string
-	resume  bool
-	seed    uint64
-	dryRun  bool
-	json    bool
-	cniPath []string
+	testbed  string
+	out      string
+	resume   bool
+	seed     uint64
+	nullTest bool
+	dryRun   bool
+	json     bool
+	cniPath  []string
 }
 
 func runCommand(stdout, stderr io.Writer) *cobra.Command {
@@ -64,6 +65,7 @@ A run that was interrupted, or killed, goes on with --resume --out DIR.`,
 	flags.StringVar(&f.out, "out", "", "result directory (default results/NAME-DATE-TIME)")
 	flags.BoolVar(&f.resume, "resume", false, "go on with the run in --out; nothing is measured twice")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the random order (default: a random one, recorded)")
+	flags.BoolVar(&f.nullTest, "null-test", false, "measure each network against itself, under two names: what differs then is this machine's noise")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print the plan, the number of samples, the expected time and the tools' command lines; measure nothing")
 	flags.BoolVar(&f.json, "json", false, "print the result, or with --dry-run the plan, as JSON")
 	flags.StringSliceVar(&f.cniPath, "cni-path", nil, "folders to look for CNI plugins in, before the usual ones")
@@ -75,9 +77,8 @@ func runCampaign(ctx context.Context, path string, f runFlags, stdout, stderr io
 	if err != nil {
 		return err
 	}
-	p := plan.New(c, f.seed)
 	if f.dryRun {
-		return dryRun(stdout, c, p, f.json)
+		return dryRun(stdout, c, newPlan(c, f), f.json)
 	}
 	for _, note := range c.Notes() {
 		fmt.Fprintln(stderr, "note: "+note)
@@ -88,16 +89,16 @@ func runCampaign(ctx context.Context, path string, f runFlags, stdout, stderr io
 	if err != nil {
 		return err
 	}
-	dir, recorded, p, err := openResults(path, c, p, f, stderr)
+	into, err := openResults(path, c, f, stderr)
 	if err != nil {
 		return err
 	}
-	sum, err := measure(ctx, c, p, bed, dir, recorded, stderr)
+	sum, err := measure(ctx, c, bed, into, stderr)
 	if err != nil {
-		return interrupted(err, path, dir, len(sum.Samples), stderr)
+		return interrupted(err, path, into.dir, len(sum.Samples), f, stderr)
 	}
-	defer dir.Close()
-	return showRun(dir.Path, sum, f.json, stdout, stderr)
+	defer into.dir.Close()
+	return showRun(into.dir.Path, sum, f.json, stdout, stderr)
 }
 
 func loadCampaign(path, testbed string) (campaign.Campaign, error) {
@@ -133,82 +134,13 @@ func openLab(ctx context.Context, runner *exec.Runner, c campaign.Campaign, cniP
 	return lab.New(o), nil
 }
 
-// openResults makes the result directory or opens the one to go on with; then
-// the plan is the recorded one.
-func openResults(path string, c campaign.Campaign, p plan.Plan, f runFlags, stderr io.Writer) (*result.Dir, []result.Sample, plan.Plan, error) {
-	if f.out == "" {
-		f.out = filepath.Join("results", c.Name+"-"+time.Now().Format("20060102-150405"))
-	}
-	if !f.resume {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return nil, nil, p, err
-		}
-		dir, err := result.Create(f.out, text, p)
-		return dir, nil, p, err
-	}
-	dir, recorded, repaired, err := result.Resume(f.out)
-	if err != nil {
-		return nil, nil, p, err
-	}
-	if repaired > 0 {
-		fmt.Fprintf(stderr, "repaired: a torn last line of %d bytes was cut off %s\n", repaired, filepath.Join(f.out, result.SamplesFile))
-	}
-	old, err := plan.Load(filepath.Join(f.out, result.PlanFile))
-	if err == nil {
-		err = old.Same(p)
-	}
-	if err == nil {
-		err = old.Check(recorded, c.Sampling.Retries)
-	}
-	if err == nil {
-		err = sameSampling(f.out, c)
-	}
-	if err != nil {
-		return nil, nil, p, errors.Join(usageError{fmt.Errorf("%s: cannot resume: %w", f.out, err)}, dir.Close())
-	}
-	fmt.Fprintf(stderr, "resuming %s: %d records are there\n", f.out, len(recorded))
-	return dir, recorded, old, nil
-}
-
-// sameSampling refuses to go on under other rules than those that the
-// directory's campaign.yaml states.
-func sameSampling(dir string, c campaign.Campaign) error {
-	path := filepath.Join(dir, result.CampaignFile)
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	old, err := campaign.Parse(path, data, recordedKnown())
-	if err != nil {
-		return err
-	}
-	if old.Sampling != c.Sampling {
-		return fmt.Errorf("the campaign's sampling was %+v, is %+v; undo the change, or start a new directory", old.Sampling, c.Sampling)
-	}
-	return nil
-}
-
-func measure(ctx context.Context, c campaign.Campaign, p plan.Plan, bed *lab.Lab, dir *result.Dir, recorded []result.Sample, stderr io.Writer) (bench.Summary, error) {
+func measure(ctx context.Context, c campaign.Campaign, bed *lab.Lab, into results, stderr io.Writer) (bench.Summary, error) {
 	seen := newProgress(stderr)
 	defer seen.close()
 	return bench.Run(ctx, bench.Options{
-		Sampling: c.Sampling, Plan: p, Testbed: bed, Store: dir, Observer: seen,
-		Recorded: recorded, Settled: settled(c),
+		Sampling: c.Sampling, Plan: into.plan, Testbed: bed, Store: into.dir, Observer: seen,
+		Recorded: into.recorded, Before: into.environment, Version: version(), Settled: settled(c),
 	})
-}
-
-// interrupted says how a run that ended early goes on, and removes the
-// directory of one that never began.
-func interrupted(err error, path string, dir *result.Dir, records int, stderr io.Writer) error {
-	if records == 0 {
-		return errors.Join(err, dir.Discard())
-	}
-	if errors.Is(err, context.Canceled) {
-		err = errors.New("interrupted")
-	}
-	fmt.Fprintf(stderr, "%d records are safe; go on with: cnibench run %s --resume --out %s\n", records, path, dir.Path)
-	return errors.Join(err, dir.Close())
 }
 
 // showRun writes report.html and prints the answer.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/campaign"
@@ -20,6 +21,9 @@ type Plan struct {
 	Schema int `json:"schema"`
 	// Seed makes the order: the same seed and cells give the same blocks.
 	Seed uint64 `json:"seed"`
+	// NullTest tells that networks are in it twice, under two names
+	// (result.Twin), to be held against themselves.
+	NullTest bool `json:"null_test,omitempty"`
 	// Cells are all cells; cell i has the id c%03d of its index.
 	Cells []result.Cell `json:"cells"`
 	// MinBlocks and MaxBlocks bound the number of blocks.
@@ -42,6 +46,24 @@ func New(c campaign.Campaign, seed uint64) Plan {
 		SampleSeconds: c.Sampling.Seconds, WarmupSeconds: c.Sampling.WarmupSeconds,
 		Conflists: digests(c.Networks),
 	}
+}
+
+// NewNullTest is the plan of a campaign in which each network is measured twice,
+// as itself and as its twin, in the same blocks. The baseline stays as it is,
+// so that blocks are what they are in the campaign itself; where it is alone, it
+// has the twin.
+func NewNullTest(c campaign.Campaign, seed uint64) Plan {
+	alone := !slices.ContainsFunc(c.Networks, func(n campaign.Network) bool { return n.Name != result.HostNetwork })
+	p := New(c, seed)
+	p.NullTest = true
+	for _, cell := range p.Cells { // a copy: twins are not doubled again
+		if !cell.IsBaseline() || alone {
+			cell.Network = result.Twin(cell.Network)
+			p.Cells = append(p.Cells, cell)
+		}
+	}
+	slices.SortFunc(p.Cells, result.Cell.Compare)
+	return p
 }
 
 // Slot is one sample that the plan asks for.

@@ -71,6 +71,16 @@ const (
 	InterHost = "inter-host"
 )
 
+// twinMark follows the name of a network that stands a second time in one
+// campaign, to be held against itself. No name of a network has a # in it.
+const twinMark = "#2"
+
+// Twin is the second name of a network: "flannel/vxlan#2".
+func Twin(network string) string { return network + twinMark }
+
+// OneName is the name of the network itself, under either of its names.
+func OneName(network string) string { return strings.TrimSuffix(network, twinMark) }
+
 // Baseline is the cell that c's efficiency is computed against: the same
 // factors on the network host, whose only path is host-to-host.
 func (c Cell) Baseline() Cell {

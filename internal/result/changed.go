@@ -19,6 +19,7 @@ func ChangedSettings(before, after Environment) []string {
 			diff(what+k, a[k], b[k])
 		}
 	}
+	diff("cnibench", before.Version, after.Version)
 	diff("kernel", before.Host.Kernel, after.Host.Kernel)
 	diff("CPUs", fmt.Sprint(before.Host.CPUs), fmt.Sprint(after.Host.CPUs))
 	maps("sysctl ", before.Host.Sysctls, after.Host.Sysctls)

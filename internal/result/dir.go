@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,8 +30,13 @@ type Dir struct {
 	end     int64 // of the last whole line
 }
 
-// ErrBusy is the error of a second run into a directory.
-var ErrBusy = errors.New("another run is writing this result directory")
+var (
+	// ErrBusy is the error of a second run into a directory.
+	ErrBusy = errors.New("another run is writing this result directory")
+	// ErrNothing is the error of going on where nothing was recorded: no
+	// directory, or one that was left while it was made. Create then may begin.
+	ErrNothing = errors.New("nothing is recorded")
+)
 
 // Create makes a new result directory with the campaign as run and its plan.
 // A folder that holds anything already is refused, and left as it was.
@@ -62,6 +68,7 @@ func (d *Dir) Discard() error {
 		return d.Close()
 	}
 	var errs []error
+	errs = append(errs, d.clearTorn())
 	for _, name := range []string{CampaignFile, PlanFile, EnvironmentFile, SamplesFile} {
 		if err := os.Remove(filepath.Join(d.Path, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
@@ -75,11 +82,20 @@ func (d *Dir) Discard() error {
 }
 
 // Resume opens a result directory to go on with it. repaired is the number of
-// bytes of a torn last line that were cut off.
+// bytes of a torn last line that were cut off. ErrNothing: there is nothing to
+// go on with.
 func Resume(path string) (d *Dir, records []Sample, repaired int64, err error) {
 	d = &Dir{Path: path}
-	if err := d.open(0); err != nil {
+	if err := d.open(0); errors.Is(err, fs.ErrNotExist) && isEmpty(path) {
+		return nil, nil, 0, fmt.Errorf("%s: %w", path, ErrNothing)
+	} else if err != nil {
 		return nil, nil, 0, err
+	}
+	if d.unmade() {
+		return nil, nil, 0, errors.Join(fmt.Errorf("%s: %w", path, ErrNothing), d.Discard())
+	}
+	if err := d.clearTorn(); err != nil {
+		return nil, nil, 0, errors.Join(err, d.Close())
 	}
 	records, end, err := readSamples(d.samples, filepath.Join(path, SamplesFile))
 	if err != nil {
@@ -98,6 +114,39 @@ func Resume(path string) (d *Dir, records []Sample, repaired int64, err error) {
 	}
 	d.end = end
 	return d, records, repaired, nil
+}
+
+// isEmpty tells of a folder that is not there, or has nothing in it.
+func isEmpty(path string) bool {
+	entries, err := os.ReadDir(path)
+	return len(entries) == 0 && (err == nil || errors.Is(err, fs.ErrNotExist))
+}
+
+// unmade tells of a directory whose maker was killed before Create was through:
+// it has no plan, which comes last, and no record.
+func (d *Dir) unmade() bool {
+	info, err := d.samples.Stat()
+	if err != nil || info.Size() > 0 {
+		return false
+	}
+	_, err = os.Stat(filepath.Join(d.Path, PlanFile))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// tornPattern is what the names of half-written files begin with.
+const tornPattern = ".tmp-*"
+
+// clearTorn removes the files that a killed run left half-written.
+func (d *Dir) clearTorn() error {
+	var errs []error
+	for _, pattern := range []string{tornPattern, RawDir + "/*/" + tornPattern} {
+		torn, err := fs.Glob(os.DirFS(d.Path), pattern)
+		errs = append(errs, err)
+		for _, name := range torn {
+			errs = append(errs, os.Remove(filepath.Join(d.Path, name)))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (d *Dir) open(flag int) error {
@@ -125,7 +174,7 @@ func (d *Dir) Append(s Sample) error {
 	if err != nil {
 		return err
 	}
-	if err := d.stillThere(); err != nil {
+	if err := d.StillThere(); err != nil {
 		return err
 	}
 	n, err := d.samples.Write(append(line, '\n'))
@@ -141,9 +190,9 @@ func (d *Dir) Append(s Sample) error {
 	return nil
 }
 
-// stillThere tells whether the name still leads to the file that is written: a
+// StillThere tells whether the name still leads to the file that is written: a
 // deleted folder would swallow samples without an error.
-func (d *Dir) stillThere() error {
+func (d *Dir) StillThere() error {
 	name := filepath.Join(d.Path, SamplesFile)
 	byName, err := os.Stat(name)
 	if err != nil {
@@ -175,7 +224,7 @@ func (d *Dir) write(name string, data []byte) error {
 
 // WriteFile replaces a file whole or not at all: a reader never sees half of it.
 func WriteFile(path string, data []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-"+filepath.Base(path)+"-*")
+	f, err := os.CreateTemp(filepath.Dir(path), strings.TrimSuffix(tornPattern, "*")+filepath.Base(path)+"-*")
 	if err != nil {
 		return err
 	}

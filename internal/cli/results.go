@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// results is the result directory that a run writes.
+type results struct {
+	dir  *result.Dir
+	plan plan.Plan
+	// recorded and environment are what a run before left there.
+	recorded    []result.Sample
+	environment *result.Environment
+}
+
+// openResults makes the result directory or opens the one to go on with; then
+// the plan is the recorded one.
+func openResults(path string, c campaign.Campaign, f runFlags, stderr io.Writer) (results, error) {
+	if f.out == "" {
+		f.out = filepath.Join("results", c.Name+"-"+time.Now().Format("20060102-150405"))
+	}
+	if f.resume {
+		r, err := resumeResults(c, f, stderr)
+		if !errors.Is(err, result.ErrNothing) {
+			return r, err
+		}
+		fmt.Fprintf(stderr, "nothing is recorded in %s: beginning anew\n", f.out)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return results{}, err
+	}
+	r := results{plan: newPlan(c, f)}
+	r.dir, err = result.Create(f.out, text, r.plan)
+	return r, err
+}
+
+// resumeResults opens a directory to go on with; result.ErrNothing where the
+// run before ended before anything was in it.
+func resumeResults(c campaign.Campaign, f runFlags, stderr io.Writer) (results, error) {
+	dir, recorded, repaired, err := result.Resume(f.out)
+	if err != nil {
+		return results{}, err
+	}
+	if repaired > 0 {
+		fmt.Fprintf(stderr, "repaired: a torn last line of %d bytes was cut off %s\n", repaired, filepath.Join(f.out, result.SamplesFile))
+	}
+	r := results{dir: dir, recorded: recorded}
+	if r.plan, err = plan.Load(filepath.Join(f.out, result.PlanFile)); err == nil {
+		err = r.fits(c, f)
+	}
+	if err != nil {
+		return results{}, errors.Join(usageError{fmt.Errorf("%s: cannot resume: %w", f.out, err)}, dir.Close())
+	}
+	if r.environment, err = result.ReadEnvironment(f.out); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return results{}, errors.Join(err, dir.Close())
+	}
+	fmt.Fprintf(stderr, "resuming %s: %d records are there\n", f.out, len(recorded))
+	return r, nil
+}
+
+// fits tells what hinders this campaign from going on with what is recorded.
+func (r results) fits(c campaign.Campaign, f runFlags) error {
+	if f.nullTest && !r.plan.NullTest {
+		return errors.New("it was not begun with --null-test")
+	}
+	f.nullTest = r.plan.NullTest
+	if err := r.plan.Same(newPlan(c, f)); err != nil {
+		return err
+	}
+	if err := r.plan.Check(r.recorded, c.Sampling.Retries); err != nil {
+		return err
+	}
+	return sameSampling(f.out, c)
+}
+
+// newPlan is the plan of a campaign as the flags ask for it.
+func newPlan(c campaign.Campaign, f runFlags) plan.Plan {
+	if f.nullTest {
+		return plan.NewNullTest(c, f.seed)
+	}
+	return plan.New(c, f.seed)
+}
+
+// sameSampling refuses to go on under other rules than those that the
+// directory's campaign.yaml states.
+func sameSampling(dir string, c campaign.Campaign) error {
+	path := filepath.Join(dir, result.CampaignFile)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	old, err := campaign.Parse(path, data, recordedKnown())
+	if err != nil {
+		return err
+	}
+	if old.Sampling != c.Sampling {
+		return fmt.Errorf("the campaign's sampling was %+v, is %+v; undo the change, or start a new directory", old.Sampling, c.Sampling)
+	}
+	return nil
+}
+
+// interrupted says how a run that ended early goes on, and removes the
+// directory of one that never began.
+func interrupted(err error, path string, dir *result.Dir, records int, f runFlags, stderr io.Writer) error {
+	if records == 0 {
+		return errors.Join(err, dir.Discard())
+	}
+	if errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted")
+	}
+	if there := dir.StillThere(); there == nil {
+		fmt.Fprintf(stderr, "%d records are safe; go on with: %s\n", records, resumeCommand(path, dir.Path, f))
+	}
+	return errors.Join(err, dir.Close())
+}
+
+// resumeCommand goes on with a run, as it can be pasted into a shell.
+func resumeCommand(path, dir string, f runFlags) string {
+	argv := []string{"cnibench", "run", path, "--resume", "--out", dir}
+	if f.testbed != "" {
+		argv = append(argv, "--testbed", f.testbed)
+	}
+	for _, p := range f.cniPath {
+		argv = append(argv, "--cni-path", p)
+	}
+	return exec.Cmd{Argv: argv}.String()
+}
