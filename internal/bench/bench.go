@@ -49,6 +49,9 @@ type Options struct {
 	Recorded []result.Sample
 	// Before is the environment that such a run left; nil: none.
 	Before *result.Environment
+	// IdleWindow is how long the probes are read on each machine, once a block,
+	// while nothing is measured; 0 means DefaultIdleWindow.
+	IdleWindow time.Duration
 	// Settled gives the cells that need no more blocks, from all records so far.
 	Settled func([]result.Sample) map[result.Cell]bool
 }
@@ -123,6 +126,10 @@ type run struct {
 	unsupported map[result.Cell]bool
 	// tools caches which tools a place has, by place.
 	tools map[string]map[string]string
+	// idles is what the probes read while nothing was measured, absent what they
+	// cannot read here.
+	idles  idles
+	absent []string
 	// left is how many samples are still planned, at the most.
 	left      int
 	blocksRun int
@@ -288,6 +295,6 @@ func (r *run) closeEnvironment(ctx context.Context, env *result.Environment) err
 	}
 	after.Version = env.Version
 	env.Changed = append(env.Changed, result.ChangedSettings(*env, after)...)
-	env.Finished = time.Now().UTC()
+	env.Finished, env.Absent = time.Now().UTC(), r.absent
 	return r.Store.WriteJSON(result.EnvironmentFile, env)
 }

@@ -112,7 +112,7 @@ func options(t *testing.T, bed testbed.Testbed, store Store) Options {
 	other.Network, other.Path = "bridge", "pod-to-pod"
 	third.Network, third.Path = "macvlan", "pod-to-pod"
 	return Options{
-		Sampling: sampling, Testbed: bed, Store: store, Observer: quiet{},
+		Sampling: sampling, Testbed: bed, Store: store, Observer: quiet{}, IdleWindow: time.Millisecond,
 		Plan: plan.Plan{Schema: plan.Schema, Seed: 7, Cells: []result.Cell{cell, other, third},
 			MinBlocks: 2, MaxBlocks: 3, SampleSeconds: 0.02, WarmupSeconds: 0.01},
 	}
@@ -248,5 +248,38 @@ func TestInterruptedSampleIsNotRecorded(t *testing.T) {
 	}
 	if len(store.records) != 0 || !bed.closed {
 		t.Errorf("%d records, closed %v", len(store.records), bed.closed)
+	}
+}
+
+// Every record has what both ends read, what the machine did while idle in its
+// block, and which machine that is.
+func TestRunRecordsIdle(t *testing.T) {
+	bed, store := newLoopback(t), &memory{}
+	o := options(t, bed, store)
+	o.IdleWindow = 20 * time.Millisecond
+	if _, err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	byBlock := map[int]float64{}
+	for _, s := range store.records {
+		for _, end := range []string{result.ClientNode, result.ServerNode} {
+			idle := s.Probes[end+result.IdleSuffix]["window_seconds"]
+			if idle < 0.02 || s.Probes[end]["window_seconds"] <= 0 || s.Machines[end] == "" {
+				t.Errorf("%s %s: %v %v", s.ID, end, s.Probes, s.Machines)
+			}
+			if was, known := byBlock[s.Block]; known && was != idle {
+				t.Errorf("%s: idle was measured twice in block %d", s.ID, s.Block)
+			}
+			byBlock[s.Block] = idle
+		}
+		if s.Machines[result.ClientNode] != s.Machines[result.ServerNode] {
+			t.Errorf("one machine is two: %v", s.Machines)
+		}
+		if _, twice := s.Probes[result.ClientNode]["instructions_kernel"]; twice {
+			t.Errorf("%s: one machine was counted at both ends", s.ID)
+		}
+	}
+	if byBlock[1] == byBlock[2] {
+		t.Error("idle was not measured anew in block 2")
 	}
 }

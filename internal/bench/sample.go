@@ -34,7 +34,7 @@ func (r *run) sample(ctx context.Context, slot plan.Slot, attempt int) result.Sa
 	}
 	if err != nil {
 		s.Status, s.Reason = result.StatusFailed, oneLine(err)
-		s.Metrics, s.Histogram, s.Series, s.MeasuredSeconds, s.Probes = nil, nil, nil, nil, nil
+		s.Metrics, s.Histogram, s.Series, s.MeasuredSeconds, s.Probes, s.Machines = nil, nil, nil, nil, nil, nil
 	}
 	return s
 }
@@ -48,6 +48,7 @@ func (r *run) measure(ctx context.Context, s *result.Sample) error {
 	if err != nil {
 		return err
 	}
+	r.idle(ctx, s.Block, ends)
 	p := workload.Params{
 		Cell: s.Cell, Warmup: r.Sampling.Warmup(), Window: r.Sampling.Window(),
 		Token: newToken(), SharedClock: ends.SharedClock,
@@ -65,7 +66,7 @@ func (r *run) measure(ctx context.Context, s *result.Sample) error {
 	}
 	s.MeasuredSeconds, s.Metrics, s.Histogram, s.Series = &m.MeasuredSeconds, m.Metrics, m.Histogram, m.Series
 	s.Tools, s.Warnings = m.Tools, m.Warnings
-	s.Probes = probes(ends, client, server)
+	r.probes(s, ends, client, server)
 	if ends.Client.MTU > 0 && ends.Server.MTU > 0 {
 		s.Metrics["client_mtu_bytes"] = float64(ends.Client.MTU)
 		s.Metrics["server_mtu_bytes"] = float64(ends.Server.MTU)
@@ -97,6 +98,7 @@ func (r *run) traffic(ctx context.Context, w workload.Workload, p workload.Param
 	if err != nil {
 		return server, client, err
 	}
+	drive.WithoutProbes = withoutTwice(ends)
 	driveErr := ends.Client.Agent.Call(ctx, agent.MethodDrive, agent.DriveParams{Program: drive, Server: target.String()}, &client)
 	if driveErr != nil {
 		driveErr = fmt.Errorf("client at %s: %w", ends.Client.Name, driveErr)
@@ -134,21 +136,6 @@ func (r *run) saveRaw(s *result.Sample, server, client workload.Output) error {
 		s.Raw = result.RawDir + "/" + name
 	}
 	return errors.Join(errs...)
-}
-
-// probes joins what both ends read. Ends on one node are one node.
-func probes(ends testbed.Ends, client, server workload.Output) map[string]map[string]float64 {
-	out := map[string]map[string]float64{}
-	if len(client.Probes) > 0 {
-		out["client_node"] = client.Probes
-	}
-	if len(server.Probes) > 0 {
-		out["server_node"] = server.Probes
-	}
-	if len(out) == 0 {
-		return nil
-	}
-	return out
 }
 
 // newToken makes the secret that data connections of one sample begin with.

@@ -20,6 +20,9 @@ type Environment struct {
 	Networks map[string]NetworkFacts `json:"networks,omitempty"`
 	// Changed names each setting that differed at the end: "sysctl net.core.rmem_max: 212992 → 4194304".
 	Changed []string `json:"changed,omitempty"`
+	// Absent says what the probes could not measure here, and why: "probe
+	// counters: …". No sample has a value of it.
+	Absent []string `json:"absent,omitempty"`
 }
 
 // Host is the machine under it all.

@@ -18,6 +18,13 @@ const (
 	StatusUnsupported = "unsupported"
 )
 
+// The ends in a sample's probes.
+const (
+	ClientNode = "client_node"
+	ServerNode = "server_node"
+	IdleSuffix = "_idle"
+)
+
 // Sample is one repetition of one cell: one line of samples.jsonl.
 type Sample struct {
 	Schema int `json:"schema"`
@@ -42,9 +49,14 @@ type Sample struct {
 	Histogram *Histogram `json:"histogram,omitempty"`
 	// Series is the throughput over time, as the receiver saw it.
 	Series *Series `json:"series,omitempty"`
-	// Probes maps "client_node" and "server_node" to what was measured beside
-	// the traffic there.
+	// Probes maps ClientNode and ServerNode to what was measured beside the
+	// traffic there, and both with IdleSuffix to what was read in the same block
+	// while nothing was measured. Nothing is subtracted here.
 	Probes map[string]map[string]float64 `json:"probes,omitempty"`
+	// Machines maps ClientNode and ServerNode to the machine that the probes are
+	// of (its boot's id). In a lab both ends are namespaces of one kernel: then
+	// both are the same, and what was counted is that of both ends together.
+	Machines map[string]string `json:"machines,omitempty"`
 	// Tools maps a tool to the version that it printed.
 	Tools map[string]string `json:"tools,omitempty"`
 	// Raw is the folder below the result directory that holds argv, stdout and
