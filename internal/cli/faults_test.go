@@ -1,0 +1,275 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// steady is a campaign that lasts a few seconds.
+const steady = `name: steady
+networks: [host, bridge]
+workloads: [{name: tcp_rr}]
+sampling: {seconds: 0.2, warmup_seconds: 0.02, min_blocks: 4, max_blocks: 4}
+`
+
+// fault is something that happens to a campaign in its middle.
+func fault(t *testing.T, campaign string, happens func(s *survivor, before labtest.Trace)) {
+	t.Helper()
+	s := newSurvivor(t)
+	s.write(campaign)
+	before := labtest.TakeTrace(t, s.ours)
+	happens(s, before)
+	s.leavesNothing(before)
+}
+
+// middle waits until a run has some records, not all.
+func (s *survivor) middle(r *started) {
+	s.t.Helper()
+	r.until(s.t, func() bool { return len(s.lines()) >= 3 })
+	if !r.running() {
+		s.t.Fatalf("the run was over at once:\n%s", r.Stderr())
+	}
+}
+
+// ends checks the exit status, and that the one error holds some words.
+func (r *started) ends(t *testing.T, status int, words ...string) {
+	t.Helper()
+	got, said := r.wait(t), string(r.Stderr())
+	if got != status {
+		t.Errorf("status %d, want %d; it said:\n%s", got, status, said)
+	}
+	if n := strings.Count("\n"+said, "\ncnibench: "); status != 0 && n != 1 {
+		t.Errorf("%d errors, want one clear one:\n%s", n, said)
+	}
+	for _, w := range words {
+		if !strings.Contains(said, w) {
+			t.Errorf("no word of %q:\n%s", w, said)
+		}
+	}
+}
+
+func TestInterruptedRunSaysHowItGoesOn(t *testing.T) {
+	fault(t, steady, func(s *survivor, before labtest.Trace) {
+		r := s.run()
+		s.middle(r)
+		if err := syscall.Kill(r.PID(), syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		r.ends(t, 1, "cnibench: interrupted", "records are safe", fmt.Sprintf("cnibench run %s --resume --out %s", s.campaign(), s.out))
+		s.leavesNothing(before)
+		s.resumed()
+	})
+}
+
+func TestStoppedController(t *testing.T) {
+	fault(t, steady, func(s *survivor, _ labtest.Trace) {
+		r := s.run()
+		s.middle(r)
+		if err := syscall.Kill(r.PID(), syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		if err := syscall.Kill(r.PID(), syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		r.ends(t, 0)
+		s.finished(nil)
+	})
+}
+
+func TestResultsDeletedInMidRun(t *testing.T) {
+	fault(t, steady, func(s *survivor, before labtest.Trace) {
+		r := s.run()
+		s.middle(r)
+		if err := os.RemoveAll(s.out); err != nil {
+			t.Fatal(err)
+		}
+		r.ends(t, 1, "the result directory vanished during the run")
+		if strings.Contains(string(r.Stderr()), "safe") {
+			t.Errorf("deleted records are called safe:\n%s", r.Stderr())
+		}
+		s.leavesNothing(before)
+		r = s.resume()
+		r.ends(t, 0, "beginning anew")
+		s.finished(nil)
+	})
+}
+
+func TestSecondRunIntoADirectoryIsRefused(t *testing.T) {
+	fault(t, steady, func(s *survivor, _ labtest.Trace) {
+		first := s.run()
+		s.middle(first)
+		s.run().ends(t, 1, "not empty")
+		s.resume().ends(t, 1, "another run is writing this result directory")
+		if !first.running() {
+			t.Error("the first run was over before the second was refused")
+		}
+		first.ends(t, 0)
+		s.finished(nil)
+	})
+}
+
+// onDisk runs a script of the shell with D a small disk of its own, in a mount
+// namespace that ends with it; C runs the campaign.
+func (s *survivor) onDisk(size, script string) *started {
+	disk := filepath.Join(s.work, "disk")
+	if err := os.Mkdir(disk, 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	s.out = filepath.Join(disk, "r")
+	c := s.command("run", s.campaign(), "--seed", "7", "--out", s.out)
+	resume := s.command("run", s.campaign(), "--resume", "--out", s.out)
+	head := fmt.Sprintf("D=%s; begin() { %s; }; resume() { %s; }; mount -t tmpfs -o size=%s cnb-test $D\n",
+		disk, exec.Cmd{Argv: c.Argv}, exec.Cmd{Argv: resume.Argv}, size)
+	c.Argv = []string{"unshare", "--mount", "--propagation", "private", "sh", "-c", head + script}
+	return s.start(c)
+}
+
+func TestFullDisk(t *testing.T) {
+	labtest.Tool(t, "unshare", "util-linux")
+	fault(t, strings.ReplaceAll(steady, "tcp_rr", "tcp_rr, message_bytes: [1, 64, 512]"), func(s *survivor, _ labtest.Trace) {
+		r := s.onDisk("80k", `begin; echo "status $?" >&2; cp -r $D/r $D/../kept; mount -o remount,size=8m $D; resume || exit 9; cp -r $D/r $D/../whole`)
+		r.ends(t, 0, "no space left on device", "records are safe", "status 1", "resuming")
+		s.out = filepath.Join(s.work, "kept")
+		before := s.lines()
+		if len(before) == 0 {
+			t.Error("nothing was recorded before the disk was full")
+		}
+		s.out = filepath.Join(s.work, "whole")
+		s.finished(before)
+	})
+}
+
+func TestReadOnlyResults(t *testing.T) {
+	labtest.Tool(t, "unshare", "util-linux")
+	fault(t, steady, func(s *survivor, _ labtest.Trace) {
+		r := s.onDisk("8m", `mount -o remount,ro $D; begin; echo "status $?" >&2; mount -o remount,rw $D; begin || exit 9; cp -r $D/r $D/../whole`)
+		r.ends(t, 0, "read-only file system", "status 1")
+		if strings.Contains(string(r.Stderr()), "cleared") {
+			t.Errorf("a lab was built for results that cannot be written:\n%s", r.Stderr())
+		}
+		s.out = filepath.Join(s.work, "whole")
+		s.finished(nil)
+	})
+}
+
+func TestResultsBecomeReadOnlyInMidRun(t *testing.T) {
+	labtest.Tool(t, "unshare", "util-linux")
+	fault(t, steady, func(s *survivor, _ labtest.Trace) {
+		// samples.jsonl is open and stays writable; environment.json, at the
+		// end, does not.
+		r := s.onDisk("8m", `begin & P=$!
+while [ "$(wc -l <$D/r/samples.jsonl 2>/dev/null || echo 0)" -lt 3 ]; do sleep 0.02; done
+mount --bind $D/r $D/r && mount -o remount,ro,bind $D/r
+wait $P; echo "status $?" >&2; umount $D/r; resume || exit 9; cp -r $D/r $D/../whole`)
+		r.ends(t, 0, "read-only file system", "records are safe", "status 1")
+		s.out = filepath.Join(s.work, "whole")
+		s.finished(nil)
+	})
+}
+
+func TestToolVanishesInMidRun(t *testing.T) {
+	labtest.Tool(t, "iperf3", "iperf3")
+	fault(t, strings.ReplaceAll(withTool, "[host]", "[host, bridge]"), func(s *survivor, before labtest.Trace) {
+		iperf3 := s.ownPath()
+		r := s.run()
+		r.until(t, func() bool { return len(s.lines()) >= 2 })
+		if err := os.Rename(iperf3, iperf3+".away"); err != nil {
+			t.Fatal(err)
+		}
+		r.ends(t, 1, "in mid-run: iperf3 is not installed at", "apt-get install iperf3", "records are safe")
+		s.leavesNothing(before)
+		if err := os.Rename(iperf3+".away", iperf3); err != nil {
+			t.Fatal(err)
+		}
+		s.resumed()
+	})
+}
+
+// ownPath gives the survivor a PATH of links, so that a tool can vanish from it.
+func (s *survivor) ownPath() (iperf3 string) {
+	s.path = filepath.Join(s.work, "path")
+	if err := os.Mkdir(s.path, 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, name := range []string{"iperf3", "iptables", "nft", "ip"} {
+		if path, err := exec.LookPath(name); err == nil {
+			if err := os.Symlink(path, filepath.Join(s.path, name)); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+	}
+	return filepath.Join(s.path, "iperf3")
+}
+
+// TestLinkFlap: what is under way when a link goes down may fail, with its
+// reason; the run goes on, and measures again once the link is back.
+func TestLinkFlap(t *testing.T) {
+	labtest.Tool(t, "nsenter", "util-linux")
+	fault(t, steady, func(s *survivor, _ labtest.Trace) {
+		r := s.run()
+		s.middle(r)
+		for _, state := range []string{"down", "up"} {
+			for _, ns := range s.namespaces("host", "node1") {
+				if _, err := s.runner.Run(t.Context(), exec.Cmd{Argv: []string{"nsenter", "--net=/run/netns/" + ns, "ip", "link", "set", "eth0", state}}); err != nil {
+					t.Error(err)
+				}
+			}
+			time.Sleep(300 * time.Millisecond)
+		}
+		r.ends(t, 0)
+		s.finished(nil)
+		rec, err := result.Read(s.out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, sample := range rec.Samples {
+			if sample.Status != result.StatusOK {
+				t.Logf("%s %s: %s", sample.ID, sample.Status, sample.Reason)
+			}
+			if sample.Block == 4 && sample.Cell.Network == "bridge" && sample.Status != result.StatusOK {
+				t.Errorf("the link of another network was down, and %s is %s: %s", sample.ID, sample.Status, sample.Reason)
+			}
+		}
+		if last := rec.Samples[len(rec.Samples)-1]; last.Status != result.StatusOK {
+			t.Errorf("the last sample is %s: %s", last.Status, last.Reason)
+		}
+	})
+}
+
+// namespaces are those of a network's places of the lab that runs.
+func (s *survivor) namespaces(network, ending string) []string {
+	s.t.Helper()
+	list, err := s.runner.Run(s.t.Context(), s.command("lab", "list", "--json"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var labs []struct {
+		Places []struct{ Namespace, Network string }
+	}
+	if err := json.Unmarshal(list.Stdout, &labs); err != nil {
+		s.t.Fatalf("%v: %s", err, list.Stdout)
+	}
+	var out []string
+	for _, l := range labs {
+		for _, p := range l.Places {
+			if p.Network == network && strings.HasSuffix(p.Namespace, ending) {
+				out = append(out, p.Namespace)
+			}
+		}
+	}
+	if len(out) == 0 {
+		s.t.Fatalf("no %s of %s in %s", ending, network, list.Stdout)
+	}
+	return out
+}
