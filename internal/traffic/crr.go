@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -67,7 +68,7 @@ func (a *crrAsker) transact(family int, addr unix.Sockaddr) error {
 		return fmt.Errorf("socket: %w", err)
 	}
 	defer unix.Close(fd) // the server has closed already
-	if err := tuneTCP(fd, true); err != nil {
+	if err := timeouts(fd); err != nil {
 		return err
 	}
 	for began := nanotime(); ; {
@@ -91,9 +92,9 @@ func (a *crrAsker) transact(family int, addr unix.Sockaddr) error {
 	}
 	heard := nanotime()
 	for got := 0; !a.stopped.Load(); {
-		n, errno := recv(fd, unsafe.Pointer(&a.resp[0]), len(a.resp), 0)
+		n, errno := recv(fd, unsafe.Pointer(&a.resp[0]), len(a.resp)-got, unix.MSG_WAITALL)
 		switch {
-		case errno == 0 && n == 0 && got == a.cfg.responseBytes():
+		case errno == 0 && n+got == a.cfg.responseBytes():
 			return nil
 		case errno == 0 && n > 0:
 			got += n
@@ -126,15 +127,23 @@ func sockaddr(a netip.AddrPort) (unix.Sockaddr, int) {
 const (
 	crrPending = 1024 // connections without a whole request, per thread
 	crrEvents  = 64
+	// waryTime is how long a server expects more strangers after one that said
+	// nothing.
+	waryTime = int64(10 * time.Second)
 )
 
 // crrServer serves connections from one listener that all its threads share.
+// It takes one connection after the other and waits for its request, as
+// netperf's server does, until one says nothing: then it waits for all at once,
+// for a while, so that silent strangers hold nobody up.
 type crrServer struct {
 	*run
 	listener, epoll int
 	req, resp       []byte
 	events          []unix.EpollEvent
-	conns           map[int32]crrConn
+	conns           map[int32]crrConn // those without a whole request
+	wary            int64             // until when to wait for all at once
+	heard, swept    int64
 	opened          bool
 }
 
@@ -152,11 +161,7 @@ func (s *Server) runCRR(ctx context.Context, h Hooks) (Report, error) {
 		return Report{}, err
 	}
 	defer unix.Close(fd) // nothing is to be flushed to a listener
-	// Accepted connections inherit these.
-	if err := tuneTCP(fd, true); err != nil {
-		return Report{}, err
-	}
-	if err := unix.SetNonblock(fd, true); err != nil {
+	if err := unix.SetNonblock(fd, false); err != nil {
 		return Report{}, err
 	}
 	var workers []worker
@@ -176,38 +181,67 @@ func (s *crrServer) work() (err error) {
 		}
 		err = errors.Join(err, unix.Close(s.epoll))
 	}()
-	if err := s.watch(s.listener, unix.EPOLLIN|unix.EPOLLEXCLUSIVE); err != nil {
+	if err := s.watch(int32(s.listener), unix.EPOLLIN|unix.EPOLLEXCLUSIVE); err != nil {
 		return err
 	}
-	heard := nanotime()
-	swept := heard
+	s.heard = nanotime()
 	for !s.stopped.Load() {
-		n, err := unix.EpollWait(s.epoll, s.events, int(pollInterval.Milliseconds()))
 		now := nanotime()
-		if err != nil && err != unix.EINTR {
-			return fmt.Errorf("epoll: %w", err)
+		idle, err := true, error(nil)
+		if len(s.conns) == 0 && now >= s.wary {
+			idle, err = s.one(now)
+		} else {
+			idle, err = s.all(now)
 		}
-		for _, e := range s.events[:max(n, 0)] {
-			served, err := s.event(e.Fd, now)
-			if err != nil {
-				return err
-			}
-			if served {
-				heard = now
-			}
-		}
-		if n <= 0 && s.over.Load() {
+		switch {
+		case err != nil:
+			return err
+		case idle && s.over.Load():
 			return nil
-		}
-		if now-heard > s.quietLimit() && !s.over.Load() {
+		case now-s.heard > s.quietLimit() && !s.over.Load():
 			return s.errSilent("no request came")
-		}
-		if now-swept > int64(pollInterval) {
-			swept = now
-			s.sweep(now)
 		}
 	}
 	return nil
+}
+
+// one takes one connection and serves it. It tells whether there was none.
+func (s *crrServer) one(now int64) (idle bool, err error) {
+	conn := s.accept(now)
+	if conn < 0 {
+		return true, nil
+	}
+	served, err := s.read(conn, 0)
+	if _, waits := s.conns[conn]; waits && err == nil {
+		s.wary = now + waryTime
+		return false, s.watch(conn, unix.EPOLLIN)
+	}
+	if served {
+		s.heard = now
+	}
+	return false, err
+}
+
+// all serves whatever is ready. It tells whether nothing was.
+func (s *crrServer) all(now int64) (idle bool, err error) {
+	n, err := unix.EpollWait(s.epoll, s.events, int(pollInterval.Milliseconds()))
+	if err != nil && err != unix.EINTR {
+		return false, fmt.Errorf("epoll: %w", err)
+	}
+	for _, e := range s.events[:max(n, 0)] {
+		served, err := s.event(e.Fd, now)
+		if err != nil {
+			return false, err
+		}
+		if served {
+			s.heard = now
+		}
+	}
+	if now-s.swept > int64(pollInterval) {
+		s.swept = now
+		s.sweep(now)
+	}
+	return n <= 0, nil
 }
 
 // quietLimit is longer before the first request: the client is still starting.
@@ -218,44 +252,54 @@ func (s *crrServer) quietLimit() int64 {
 	return s.idle
 }
 
-func (s *crrServer) watch(fd int, events uint32) error {
-	if err := unix.EpollCtl(s.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)}); err != nil {
+func (s *crrServer) watch(fd int32, events uint32) error {
+	if err := unix.EpollCtl(s.epoll, unix.EPOLL_CTL_ADD, int(fd), &unix.EpollEvent{Events: events, Fd: fd}); err != nil {
 		return fmt.Errorf("epoll: %w", err)
 	}
 	return nil
 }
 
-// event handles one ready descriptor, and tells whether a request was served.
-func (s *crrServer) event(fd int32, now int64) (bool, error) {
-	if int(fd) != s.listener {
-		return s.read(fd)
-	}
+// accept takes a connection; -1 where there is none. Another thread may have
+// taken it: then it waits for the next, for pollInterval at most.
+func (s *crrServer) accept(now int64) int32 {
 	conn, _, errno := unix.RawSyscall6(unix.SYS_ACCEPT4, uintptr(s.listener), 0, 0, unix.SOCK_CLOEXEC, 0, 0)
 	if errno != 0 {
-		return false, nil // another thread took it, or it is gone
+		return -1
 	}
 	if len(s.conns) >= crrPending {
 		s.sweep(now + int64(greetWait)) // all strangers'
 	}
 	s.conns[int32(conn)] = crrConn{since: now}
-	if served, err := s.read(int32(conn)); served || err != nil {
-		return served, err
-	}
-	if _, waits := s.conns[int32(conn)]; !waits {
-		return false, nil // refused
-	}
-	return false, s.watch(int(conn), unix.EPOLLIN)
+	return int32(conn)
 }
 
-// read takes what is there of a request; a whole one is answered and the
-// connection closed.
-func (s *crrServer) read(fd int32) (bool, error) {
+// event handles one ready descriptor, and tells whether a request was served.
+func (s *crrServer) event(fd int32, now int64) (bool, error) {
+	if int(fd) != s.listener {
+		return s.read(fd, unix.MSG_DONTWAIT)
+	}
+	conn := s.accept(now)
+	if conn < 0 {
+		return false, nil
+	}
+	if served, err := s.read(conn, unix.MSG_DONTWAIT); served || err != nil {
+		return served, err
+	}
+	if _, waits := s.conns[conn]; !waits {
+		return false, nil // refused
+	}
+	return false, s.watch(conn, unix.EPOLLIN)
+}
+
+// read takes what comes of a request, or with MSG_DONTWAIT what is there; a
+// whole one is answered and the connection closed.
+func (s *crrServer) read(fd int32, flags int) (bool, error) {
 	c, waits := s.conns[fd]
 	if !waits {
 		return false, nil
 	}
 	for {
-		n, errno := recv(int(fd), unsafe.Pointer(&s.req[0]), len(s.req)-c.got, unix.MSG_DONTWAIT)
+		n, errno := recv(int(fd), unsafe.Pointer(&s.req[0]), len(s.req)-c.got, flags)
 		if temporary(errno) {
 			s.conns[fd] = c
 			return false, nil

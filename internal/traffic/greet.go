@@ -54,9 +54,15 @@ type arrival struct {
 	conn  *net.TCPConn
 }
 
-func listenTCP(ctx context.Context) (*net.TCPListener, error) {
-	// No keepalive and no MPTCP: neither is in what published tools measure.
-	lc := net.ListenConfig{KeepAlive: -1}
+func listenTCP(ctx context.Context, cfg Config) (*net.TCPListener, error) {
+	// What is set before listening is set on every connection, even on one that
+	// comes at once. No keepalive and no MPTCP: neither is in what published
+	// tools measure.
+	lc := net.ListenConfig{KeepAlive: -1, Control: func(_, _ string, c syscall.RawConn) error {
+		var tuneErr error
+		err := c.Control(func(fd uintptr) { tuneErr = tuneTCP(int(fd), cfg.roundTrips()) })
+		return errors.Join(err, tuneErr)
+	}}
 	lc.SetMultipathTCP(false)
 	l, err := lc.Listen(ctx, "tcp", ":0")
 	if err != nil {
@@ -226,7 +232,7 @@ func take(conns []*net.TCPConn, roundTrips func(i int) bool) ([]int, error) {
 		fd, err := dup(c)
 		if err == nil {
 			fds = append(fds, fd)
-			err = tuneTCP(fd, roundTrips(i))
+			err = errors.Join(unix.SetNonblock(fd, false), tuneTCP(fd, roundTrips(i)))
 		}
 		errs = errors.Join(errs, err, c.Close())
 	}

@@ -29,7 +29,7 @@ func Listen(cfg Config) (*Server, error) {
 		s.port = s.udp.port
 		return s, nil
 	}
-	if s.tcp, err = listenTCP(context.Background()); err != nil {
+	if s.tcp, err = listenTCP(context.Background(), cfg); err != nil {
 		return nil, err
 	}
 	s.port = s.tcp.Addr().(*net.TCPAddr).AddrPort().Port()

@@ -117,9 +117,6 @@ func timeouts(fd int) error {
 // tuneTCP prepares a data connection. Messages of round trips are not held
 // back by Nagle's algorithm; those of a stream are, as iperf3's and netperf's.
 func tuneTCP(fd int, roundTrips bool) error {
-	if err := unix.SetNonblock(fd, false); err != nil {
-		return err
-	}
 	noDelay := 0
 	if roundTrips {
 		noDelay = 1
