@@ -43,12 +43,33 @@ func analysed() Input {
 	return in
 }
 
+// crossed is analysed with iperf3 beside tcp_stream, and mean round trips.
+func crossed() Input {
+	in := analysed()
+	random := rand.New(rand.NewPCG(3, 4))
+	for _, s := range slices.Clone(in.Samples) {
+		switch {
+		case s.Cell.Workload == "tcp_rr":
+			s.Metrics["latency_mean_seconds"] = 0.99 / s.Metrics["transactions_per_second"]
+		case s.Cell.MessageBytes == 1472:
+			s.ID, s.Cell.Workload, s.Cell.Protocol = s.ID+"-iperf3", "iperf3", "tcp"
+			s.Metrics = map[string]float64{"throughput_bits_per_second": s.Metrics["throughput_bits_per_second"] * math.Exp(0.02*random.NormFloat64()-0.05)}
+			in.Samples = append(in.Samples, s)
+		}
+	}
+	in.Analysis = stat.Analyse(in.Samples, stat.Options{TargetRelativeHalfwidth: 0.02, Environment: *in.Environment})
+	return in
+}
+
 // figures are the texts of a report's tables by section or caption, row and column.
 type figures map[[3]string]string
 
 func TestFormatsAgree(t *testing.T) {
 	cases := inputs()
-	cases["analysed"] = analysed()
+	cases["analysed"], cases["crossed"] = analysed(), crossed()
+	if n := len(cases["crossed"].Analysis.CrossChecks); n != 6 {
+		t.Errorf("%d cross-checks, want one for each network and the host", n)
+	}
 	for name, in := range cases {
 		t.Run(name, func(t *testing.T) {
 			var fromJSON jsonReport
@@ -58,6 +79,7 @@ func TestFormatsAgree(t *testing.T) {
 			checkCSV(t, fromJSON, render(t, "csv", in, Options{}))
 			page, exacts := readHTML(t, render(t, "html", in, Options{}))
 			checkPage(t, fromJSON, page, exacts)
+			checkCross(t, newDocument(in), fromJSON, page, exacts, render(t, "terminal", in, Options{Width: 400, Unicode: true}))
 			markdown := readMarkdown(render(t, "markdown", in, Options{}))
 			for k, v := range markdown {
 				if page[k] != v {
@@ -131,6 +153,23 @@ func checkCSV(t *testing.T, r jsonReport, text string) {
 			}
 		}
 	}
+	for cell, checks := range checkEstimates(r) {
+		var factors []string
+		for _, f := range csvFactors() {
+			factors = append(factors, f.value(cell))
+		}
+		for _, x := range checks {
+			add := func(f, v string) {
+				want[strings.Join([]string{strings.Join(factors, "|"), x.metric, string(x.e.Method), f, v}, "|")] = true
+			}
+			add("value", exact(x.e.Value))
+			add("blocks", strconv.Itoa(x.e.N))
+			if low, high, ok := x.e.Interval(); ok {
+				add("low", exact(low))
+				add("high", exact(high))
+			}
+		}
+	}
 	for k := range want {
 		if !got[k] {
 			t.Errorf("JSON has %s, CSV not", k)
@@ -139,6 +178,58 @@ func checkCSV(t *testing.T, r jsonReport, text string) {
 	for k := range got {
 		if !want[k] {
 			t.Errorf("CSV has %s, JSON not", k)
+		}
+	}
+}
+
+// checked is a cross-check's figure as the CSV names it.
+type checked struct {
+	metric string
+	e      stat.Estimate
+}
+
+func checkEstimates(r jsonReport) map[result.Cell][]checked {
+	out := map[result.Cell][]checked{}
+	for _, x := range r.Analysis.CrossChecks {
+		if x.Ratio != nil {
+			out[x.Native] = append(out[x.Native], checked{"native_over_classic_ratio", *x.Ratio})
+		}
+	}
+	for _, x := range r.Analysis.RoundTrips {
+		out[x.Cell] = append(out[x.Cell], checked{"round_trip_product_ratio", x.Product})
+	}
+	return out
+}
+
+// checkCross holds every cross-check of the JSON against the page and the
+// terminal.
+func checkCross(t *testing.T, d *document, r jsonReport, page figures, exacts map[[3]string]string, terminal string) {
+	t.Helper()
+	for _, x := range r.Analysis.CrossChecks {
+		m, _ := findMetric(x.Metric)
+		caption := x.Native.Traffic() + " / " + x.Classic.Traffic() + ": " + m.Label
+		key := [3]string{caption, d.at(x.Native), x.Native.Workload + " / " + x.Classic.Workload}
+		want, value := "none", ""
+		if x.Ratio != nil {
+			want, value = unit.Percent(x.Ratio.Value, halfwidth(*x.Ratio)), exact(x.Ratio.Value)
+		}
+		if page[key] != want || exacts[key] != value {
+			t.Errorf("%v: page has %q (%s), JSON %s", key, page[key], exacts[key], want)
+		}
+		_, line, found := strings.Cut(terminal, "\n  "+caption+": ")
+		line, _, _ = strings.Cut(line, "\n")
+		if !found || !strings.Contains(line, d.at(x.Native)+" "+want) {
+			t.Errorf("%v: the terminal has %q, JSON %s", key, line, want)
+		}
+	}
+	for _, x := range r.Analysis.RoundTrips {
+		key := [3]string{"Rate × mean round trip ÷ number under way: 100 % in a closed loop", x.Cell.Traffic() + ", " + d.at(x.Cell), "product"}
+		if want := unit.Percent(x.Product.Value, halfwidth(x.Product)); page[key] != want || exacts[key] != exact(x.Product.Value) {
+			t.Errorf("%v: page has %q, JSON %s", key, page[key], want)
+		}
+		key[2] = "check"
+		if want := roundTripWord(x); page[key] != want {
+			t.Errorf("%v: page has %q, want %q", key, page[key], want)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func csvValues() []string {
 	return []string{
 		"state", "metric", "unit", "statistic", "value", "low", "high", "blocks", "blocks_needed", "confidence",
 		"efficiency_ratio", "efficiency_low_ratio", "efficiency_high_ratio", "efficiency_blocks",
-		"primary", "rank", "rank_to", "link_bound", "model_of", "failed_samples", "reason",
+		"primary", "rank", "rank_to", "link_bound", "model_of", "failed_samples", "reason", "compared_metric", "compared_with",
 	}
 }
 
@@ -85,7 +85,7 @@ func writeCSV(w io.Writer, d *document, _ Options) error {
 
 // csvRows are the rows of a cell, without its factors.
 func (d *document) csvRows(s stat.CellSummary) [][]string {
-	tail := []string{guard(d.model(s.Cell.Network)), strconv.Itoa(s.Failed), guard(whyMissing(s))}
+	tail := []string{guard(d.model(s.Cell.Network)), strconv.Itoa(s.Failed), guard(whyMissing(s)), "", ""}
 	var rows [][]string
 	add := func(metric string, e stat.Estimate, withEfficiency bool) {
 		m, _ := findMetric(metric)
@@ -111,6 +111,36 @@ func (d *document) csvRows(s stat.CellSummary) [][]string {
 	if len(rows) == 0 {
 		empty := make([]string, len(csvValues())-len(tail)-1)
 		rows = append(rows, append(append([]string{state(s)}, empty...), tail...))
+	}
+	return append(rows, d.csvChecks(s)...)
+}
+
+// csvChecks are the rows of a cell's cross-checks: a native cell against each
+// published tool, and rate × round trip.
+func (d *document) csvChecks(s stat.CellSummary) [][]string {
+	var rows [][]string
+	add := func(metric string, e *stat.Estimate, reason, comparedMetric, comparedWith string) {
+		row := []string{state(s), metric, "", "", "", "", "", "", "", ""}
+		if e != nil {
+			row = append([]string{state(s), metric, "", string(e.Method)}, csvEstimate(*e)...)
+			row = append(row, strconv.Itoa(e.N), number(float64(e.Needed)), number(e.Confidence))
+		}
+		row = append(row, make([]string, 8)...) // no efficiency
+		rows = append(rows, append(row, guard(d.model(s.Cell.Network)), strconv.Itoa(s.Failed), guard(reason), comparedMetric, guard(comparedWith)))
+	}
+	for _, x := range d.Analysis.CrossChecks {
+		if x.Native == s.Cell {
+			add("native_over_classic_ratio", x.Ratio, x.NoRatio, x.Metric, x.Classic.Traffic())
+		}
+	}
+	for _, r := range d.Analysis.RoundTrips {
+		if r.Cell == s.Cell {
+			reason := ""
+			if !r.OK {
+				reason = roundTripWord(r)
+			}
+			add("round_trip_product_ratio", &r.Product, reason, "", "")
+		}
 	}
 	return rows
 }

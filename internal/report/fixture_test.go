@@ -212,6 +212,7 @@ func inputs() map[string]Input {
 		"link-bound":  linkBound(),
 		"host-only":   keep(normal(), "host"),
 		"wide":        wide(),
+		"tools":       tools(),
 	}
 }
 
@@ -292,6 +293,52 @@ func linkBound() Input {
 		byCPU.Pairs[k].ToldApart = true
 	}
 	in.Analysis.Rankings = []stat.Ranking{r, byCPU}
+	in.Samples = samplesOf(in, 12)
+	return in
+}
+
+// tools has native traffics and published tools that measure the same, one
+// that could not be compared, and a tool that tells half round trips.
+func tools() Input {
+	in := keep(normal(), "host", "bridge")
+	iperf3 := func(c result.Cell) result.Cell { c.Workload, c.Protocol = "iperf3", "tcp"; return c }
+	netperf := func(c result.Cell) result.Cell { c.Workload, c.Test, c.Streams = "netperf", "TCP_RR", 0; return c }
+	sockperf := func(c result.Cell) result.Cell {
+		c.Workload, c.Test, c.Protocol, c.Streams = "sockperf", "ping-pong", "tcp", 0
+		return c
+	}
+	for i, s := range in.Analysis.Cells {
+		c := s.Cell
+		switch {
+		case c.Workload == "tcp_rr":
+			v := s.Absolute[s.Primary].Value
+			s.Absolute["latency_mean_seconds"] = estimated(1/v, 0.01, 12, stat.Median)
+			for k, tool := range []result.Cell{netperf(c), sockperf(c)} {
+				x := stat.CellSummary{Cell: tool, OK: 12, Primary: s.Primary, Progress: s.Progress, Absolute: map[string]stat.Estimate{
+					s.Primary: estimated(v*0.97, 0.01, 12, stat.Median), "latency_mean_seconds": estimated(1/v/0.97, 0.01, 12, stat.Median)}}
+				in.Analysis.Cells = append(in.Analysis.Cells, x)
+				r := estimated(0.97+0.05*float64(k), 0.012, 12, stat.GeometricMean)
+				in.Analysis.CrossChecks = append(in.Analysis.CrossChecks, stat.CrossCheck{Native: c, Classic: tool, Metric: "latency_mean_seconds", Ratio: &r, Differs: "The tools take whole seconds."})
+			}
+			in.Analysis.RoundTrips = append(in.Analysis.RoundTrips,
+				stat.RoundTripCheck{Cell: c, Product: estimated(0.9991, 0.0002, 12, stat.GeometricMean), OK: true},
+				stat.RoundTripCheck{Cell: sockperf(c), Product: estimated(0.502, 0, 1, stat.GeometricMean)})
+		case c.MessageBytes == 1472:
+			tool := iperf3(c)
+			x := stat.CrossCheck{Native: c, Classic: tool, Metric: s.Primary, Differs: "iperf3 takes whole seconds."}
+			if c.IsBaseline() {
+				r := estimated(1.08, 0.03, 12, stat.GeometricMean)
+				x.Ratio = &r
+				in.Analysis.Cells = append(in.Analysis.Cells, summaryOf(tool, in.Analysis.Cells[i].Absolute[s.Primary].Value/1.08, 1, 0.01, 12))
+			} else {
+				x.NoRatio = "iperf3: all 3 samples failed: connection refused"
+				in.Analysis.Cells = append(in.Analysis.Cells, stat.CellSummary{Cell: tool, Failed: 3, Reasons: []stat.Reason{{Reason: "connection refused", Count: 3}}})
+			}
+			in.Analysis.CrossChecks = append(in.Analysis.CrossChecks, x)
+		}
+	}
+	in.Campaign.Name = "tools"
+	sortCells(&in)
 	in.Samples = samplesOf(in, 12)
 	return in
 }

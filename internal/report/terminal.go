@@ -34,6 +34,12 @@ func writeTerminal(w io.Writer, d *document, opt Options) error {
 			}
 		}
 	}
+	if cross := d.crossLines(); len(cross) > 0 {
+		lines = append(lines, "", "Cross-check, native / tool:")
+		for _, c := range cross {
+			lines = append(lines, sc.wrap(c, "  ", "    ")...)
+		}
+	}
 	lines = append(lines, sc.remarks(d)...)
 	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
 	return err

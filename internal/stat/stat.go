@@ -151,6 +151,11 @@ type Analysis struct {
 	Cells []CellSummary `json:"cells"`
 	// Rankings, one for each set of cells that differ in the network alone.
 	Rankings []Ranking `json:"rankings,omitempty"`
+	// CrossChecks hold the native engine against published tools, where a
+	// campaign has both with the same factors.
+	CrossChecks []CrossCheck `json:"cross_checks,omitempty"`
+	// RoundTrips has every cell that counts and times transactions.
+	RoundTrips []RoundTripCheck `json:"round_trips,omitempty"`
 	// Warnings, one for each code, in the order of their weight.
 	Warnings []Warning `json:"warnings,omitempty"`
 }
@@ -174,6 +179,7 @@ func Analyse(samples []result.Sample, opt Options) Analysis {
 		a.Cells = append(a.Cells, c.summarise(d, latencies[i]))
 	}
 	a.Rankings = c.rankings(a)
+	a.CrossChecks, a.RoundTrips = c.crossChecks(), c.roundTripChecks()
 	a.Warnings = c.warnings(a, latencies)
 	return a
 }

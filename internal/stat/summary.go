@@ -73,13 +73,10 @@ func (c *campaign) efficiency(d *cellData, l latency, s *CellSummary) {
 
 // noEfficiency says why a cell cannot be held against its baseline at all.
 func noEfficiency(d, b *cellData) string {
+	why := notMeasured(d)
 	switch {
-	case d.unsupported != "" && len(d.ok) == 0:
-		return "unsupported: " + d.unsupported
-	case len(d.ok) == 0 && d.failed > 0:
-		return fmt.Sprintf("all %d samples failed: %s", d.failed, d.sortedReasons()[0].Reason)
-	case len(d.ok) == 0:
-		return "nothing was measured"
+	case why != "":
+		return why
 	case b == nil:
 		return "no baseline: the campaign has no sample of network " + result.HostNetwork + " with the same factors"
 	case b.unsupported != "" && len(b.ok) == 0:
@@ -90,6 +87,19 @@ func noEfficiency(d, b *cellData) string {
 		return "no baseline: nothing was measured of it"
 	}
 	return ""
+}
+
+// notMeasured says why nothing was measured of a cell; "" where something was.
+func notMeasured(d *cellData) string {
+	switch {
+	case len(d.ok) > 0:
+		return ""
+	case d.unsupported != "":
+		return "unsupported: " + d.unsupported
+	case d.failed > 0:
+		return fmt.Sprintf("all %d samples failed: %s", d.failed, d.sortedReasons()[0].Reason)
+	}
+	return "nothing was measured"
 }
 
 // efficiencyMetrics are held against the baseline beside the primary one.

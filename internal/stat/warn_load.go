@@ -105,36 +105,3 @@ func (c *campaign) warnLoss(a Analysis) Warning {
 		Message: fmt.Sprintf("packets were lost in %s, most in %s: %.1f %%; a network that drops can seem faster than its baseline", counted(len(f.cells), "cell"), named(f.worst), 100*f.value),
 		Cure:    "pace the stream (rate_bits_per_second) below what gets through, and compare at equal loss"}
 }
-
-// tellRoundTrips is how far rate × round trip may lie from the number of
-// transactions under way.
-const tellRoundTrips = 0.05
-
-// warnRoundTrips holds Little's law against closed loops: transactions per
-// second × their mean time is how many are under way at once.
-func (c *campaign) warnRoundTrips(a Analysis) Warning {
-	var f finding
-	for _, d := range c.cells {
-		if d.cell.RatePerSecond > 0 {
-			continue // an open loop is not held back by its answers
-		}
-		underWay := float64(max(d.cell.Streams, 1) * max(d.cell.Burst, 1))
-		var products []float64
-		for _, s := range d.ok {
-			rate, ok := measured(s, "transactions_per_second")
-			mean, okMean := measured(s, "latency_mean_seconds")
-			if ok && okMean {
-				products = append(products, rate*mean/underWay)
-			}
-		}
-		if m := medianOf(products); len(products) > 0 && math.Abs(m-1) > tellRoundTrips {
-			f.add(d.cell, math.Abs(m-1), m)
-		}
-	}
-	if len(f.cells) == 0 {
-		return Warning{}
-	}
-	return Warning{Code: RoundTripRate, Cells: f.cells,
-		Message: fmt.Sprintf("rate × mean round trip is not the number under way in %s, worst in %s: %.2f of it", counted(len(f.cells), "cell"), named(f.worst), f.value),
-		Cure:    "near 0.5 the tool tells one-way times, below 1 the client waits between transactions, above 1 the two were not measured together: look at the raw output"}
-}
