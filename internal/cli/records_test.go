@@ -2,13 +2,13 @@ package cli_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/labtest"
 )
 
@@ -36,10 +36,13 @@ sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 2, max_blocks: 2}
 		t.Fatal(err)
 	}
 	out := filepath.Join(t.TempDir(), "r")
-	cmd := exec.CommandContext(t.Context(), filepath.Join(built, "cnibench"), "run", campaign, "--out", out)
-	cmd.Env = append(os.Environ(), "CNIBENCH_STATE_DIR="+filepath.Join(t.TempDir(), "labs"))
-	if b, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, b)
+	runner := exec.NewRunner()
+	defer runner.Close()
+	if _, err := runner.Run(t.Context(), exec.Cmd{
+		Argv: []string{filepath.Join(built, "cnibench"), "run", campaign, "--out", out},
+		Env:  []string{"CNIBENCH_STATE_DIR=" + filepath.Join(t.TempDir(), "labs")},
+	}); err != nil {
+		t.Fatal(err)
 	}
 	data, err := os.ReadFile(filepath.Join(out, "samples.jsonl"))
 	if err != nil {

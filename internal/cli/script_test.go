@@ -1,15 +1,17 @@
 package cli_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/cnibench/cnibench/internal/exec"
 )
 
 // built is the folder with the real cnibench, built once for all tests of this
@@ -26,10 +28,12 @@ func run(m *testing.M) int {
 		err = os.Chmod(dir, 0o755) // another user runs it too
 	}
 	if err == nil {
-		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "cnibench"), "../..")
-		cmd.Stderr = os.Stderr
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		err = cmd.Run()
+		runner := exec.NewRunner()
+		defer runner.Close()
+		_, err = runner.Run(context.Background(), exec.Cmd{
+			Argv: []string{"go", "build", "-o", filepath.Join(dir, "cnibench"), "../.."},
+			Env:  []string{"CGO_ENABLED=0"},
+		})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "build cnibench:", err)
@@ -49,10 +53,11 @@ func TestScripts(t *testing.T) {
 			// Scripts run side by side: each sees its own labs alone.
 			env.Setenv("CNIBENCH_STATE_DIR", filepath.Join(env.WorkDir, "labs"))
 			env.Defer(func() {
-				down := exec.Command(filepath.Join(built, "cnibench"), "lab", "down", "--all")
-				down.Env = env.Vars
-				if out, err := down.CombinedOutput(); err != nil {
-					fmt.Fprintf(os.Stderr, "after a script: %v: %s", err, out)
+				down := exec.Cmd{Argv: []string{filepath.Join(built, "cnibench"), "lab", "down", "--all"}, Env: env.Vars, CleanEnv: true}
+				runner := exec.NewRunner()
+				defer runner.Close()
+				if _, err := runner.Run(context.Background(), down); err != nil {
+					fmt.Fprintf(os.Stderr, "after a script: %v\n", err)
 				}
 			})
 			return os.Chmod(env.WorkDir, 0o777) // for scripts that give root up
@@ -74,7 +79,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	got := 0
 	if err := ts.Exec(args[1], args[2:]...); err != nil {
-		var exit *exec.ExitError
+		var exit interface{ ExitCode() int }
 		if !errors.As(err, &exit) {
 			ts.Fatalf("%v", err)
 		}
