@@ -19,13 +19,15 @@ type campaign struct {
 	// dependents are the cells that are held against a baseline cell.
 	dependents map[result.Cell][]*cellData
 	better     map[string]unit.Better
+	idle       idleRates
 	draws      draws
 }
 
 // cellData is what was recorded of one cell.
 type cellData struct {
 	cell        result.Cell
-	oneMachine  bool // both ends are on one machine
+	meter       meter
+	derived     map[string]derivation
 	primary     string
 	ok          []*result.Sample // one a block, by block
 	failed      int
@@ -53,7 +55,7 @@ func collect(samples []result.Sample, opt Options) *campaign {
 		d := c.byCell[s.Cell]
 		if d == nil {
 			d = &cellData{cell: s.Cell, reasons: map[string]int{}, attempted: map[int]bool{},
-				oneMachine: opt.Environment.Testbed == "lab" || s.Cell.Placement == result.IntraHost}
+				meter: meter{oneMachine: opt.Environment.Testbed == "lab" || s.Cell.Placement == result.IntraHost}}
 			c.byCell[s.Cell] = d
 			c.cells = append(c.cells, d)
 		}
@@ -62,6 +64,14 @@ func collect(samples []result.Sample, opt Options) *campaign {
 	slices.SortFunc(c.cells, func(a, b *cellData) int { return a.cell.Compare(b.cell) })
 	for _, d := range c.cells {
 		d.order()
+	}
+	c.idle = newIdleRates(c.cells)
+	byName := map[string]derivation{}
+	for _, m := range derivations() {
+		byName[m.Name] = m
+	}
+	for _, d := range c.cells {
+		d.meter.idle, d.derived = c.idle, byName
 		d.primary = c.primaryOf(d)
 		if b := c.baseline(d); b != nil {
 			c.dependents[b.cell] = append(c.dependents[b.cell], d)
@@ -146,25 +156,36 @@ func (d *cellData) metrics() []string {
 			names[name] = true
 		}
 	}
-	for _, m := range Derived() {
-		names[m.Name] = true
+	if d.probed() {
+		for name := range d.derived {
+			names[name] = true
+		}
 	}
 	return slices.Sorted(maps.Keys(names))
 }
 
 // series is a metric by block; blocks without it are left out, never 0.
 func (d *cellData) series(metric string) []point {
+	from, isDerived := d.derived[metric]
+	if isDerived && !d.probed() {
+		return nil
+	}
 	out := make([]point, 0, len(d.ok))
 	for _, s := range d.ok {
 		v, ok := measured(s, metric)
-		if !ok {
-			v, ok = derived(s, metric, d.oneMachine)
+		if !ok && isDerived {
+			v, ok = from.value(s, d.meter)
 		}
 		if ok {
 			out = append(out, point{s.Block, v})
 		}
 	}
 	return out
+}
+
+// probed tells whether any sample has a value of a probe.
+func (d *cellData) probed() bool {
+	return slices.ContainsFunc(d.ok, func(s *result.Sample) bool { return len(s.Probes) > 0 })
 }
 
 // measured is a metric of one sample. A value that is not a finite number is no

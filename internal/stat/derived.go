@@ -5,83 +5,104 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// The derived metrics: what traffic costs in CPU time, both ends together,
-// user, system, irq and softirq.
+// The derived metrics that others name: CPU time, both ends together, of user,
+// system, irq and softirq, what the machine does while idle subtracted.
 const (
 	CPUPerByte        = "cpu_seconds_per_byte"
+	CPUPerPacket      = "cpu_seconds_per_packet"
 	CPUPerTransaction = "cpu_seconds_per_transaction"
 )
+
+// derivation is a cost divided by the work that it was for.
+type derivation struct {
+	unit.Metric
+	cost cost
+	work work
+}
+
+// work is what a cost is divided by, per second.
+type work struct {
+	name, label, unit string
+	rate              func(*result.Sample) (float64, bool)
+}
+
+func works() []work {
+	return []work{
+		{"byte", "byte", "B", bytesPerSecond},
+		{"packet", "packet", "packet", func(s *result.Sample) (float64, bool) { return measured(s, "packets_per_second") }},
+		{"segment", "segment (bytes / MSS)", "segment", segmentsPerSecond},
+		{"transaction", "transaction", "transaction", transactionsPerSecond},
+	}
+}
+
+// derivations are all costs by all kinds of work.
+func derivations() []derivation {
+	var out []derivation
+	for _, w := range works() {
+		for _, c := range costs() {
+			out = append(out, derivation{unit.Metric{
+				Name: c.name + "_per_" + w.name, Label: c.label + " per " + w.label, Unit: c.unit + "/" + w.unit, Better: unit.Lower,
+			}, c, w})
+		}
+	}
+	return out
+}
 
 // Derived lists the metrics that are computed from a sample's metrics and
 // probes. They are in CellSummary.Absolute beside the measured ones.
 func Derived() []unit.Metric {
-	return []unit.Metric{
-		{Name: CPUPerByte, Label: "CPU per byte", Unit: "s/B", Better: unit.Lower},
-		{Name: CPUPerTransaction, Label: "CPU per transaction", Unit: "s", Better: unit.Lower},
+	var out []unit.Metric
+	for _, d := range derivations() {
+		out = append(out, d.Metric)
 	}
+	return out
 }
 
-// derived computes one of them. On one machine both ends read the same counters,
-// so that their mean is taken and not their sum.
-func derived(s *result.Sample, metric string, oneMachine bool) (float64, bool) {
-	switch metric {
-	case CPUPerByte:
-		return cpuPer(s, "throughput_bits_per_second", 1.0/8, oneMachine)
-	case CPUPerTransaction:
-		return cpuPer(s, "transactions_per_second", 1, oneMachine)
-	}
-	return 0, false
-}
-
-// cpuPer divides the CPU time per second by rate × scale.
-func cpuPer(s *result.Sample, rate string, scale float64, oneMachine bool) (float64, bool) {
-	r, ok := s.Metrics[rate]
-	if !ok || r <= 0 || s.MeasuredSeconds == nil || *s.MeasuredSeconds <= 0 {
+// value is the derived metric of a sample; it is not known where the cost or the
+// work is not, or where nothing is left of the cost.
+func (d derivation) value(s *result.Sample, m meter) (float64, bool) {
+	rate, ok := d.work.rate(s)
+	if !ok || rate <= 0 {
 		return 0, false
 	}
-	client, okClient := busyCores(s.Probes["client_node"], *s.MeasuredSeconds)
-	server, okServer := busyCores(s.Probes["server_node"], *s.MeasuredSeconds)
-	work := r * scale
-	switch {
-	case okClient && okServer && oneMachine:
-		return (client + server) / 2 / work, true
-	case okClient && oneMachine:
-		return client / work, true
-	case okServer && oneMachine:
-		return server / work, true
-	case okClient && okServer:
-		return (client + server) / work, true
-	}
-	return 0, false // an end that was not measured makes the sum unknown, not smaller
+	used, ok := d.cost.rate(s, m)
+	return used / rate, ok && used > 0
 }
 
-// busyCores is the CPU time that a node spent per second of the probes' own
-// window (seconds where they do not tell it), softirq included: most of what a
-// network costs is there.
-func busyCores(probes map[string]float64, seconds float64) (float64, bool) {
-	if window, ok := probes["window_seconds"]; ok {
-		seconds = window
+// bytesPerSecond is the payload received, of both ways where both are measured.
+func bytesPerSecond(s *result.Sample) (float64, bool) {
+	bits, ok := measured(s, "throughput_bits_per_second")
+	if back, both := measured(s, "reverse_throughput_bits_per_second"); both {
+		bits += back
 	}
-	if seconds <= 0 {
+	return bits / 8, ok
+}
+
+// segmentsPerSecond is how many segments of the full size the bytes would fill:
+// the packets of TCP are not counted, and offloads make larger ones of them.
+func segmentsPerSecond(s *result.Sample) (float64, bool) {
+	bytes, ok := bytesPerSecond(s)
+	mss, known := measured(s, "tcp_mss_bytes")
+	if !ok || !known || mss <= 0 {
 		return 0, false
 	}
-	var sum float64
-	for _, mode := range []string{"cpu_user_seconds", "cpu_system_seconds", "cpu_irq_seconds", "cpu_softirq_seconds"} {
-		v, ok := probes[mode]
-		if !ok {
-			return 0, false
-		}
-		sum += v
+	return bytes / mss, true
+}
+
+// transactionsPerSecond counts a request with its answer as one.
+func transactionsPerSecond(s *result.Sample) (float64, bool) {
+	if v, ok := measured(s, "transactions_per_second"); ok {
+		return v, true
 	}
-	return sum / seconds, true
+	return measured(s, "requests_per_second")
 }
 
 // probeMax is the larger of both ends' values of a probe.
 func probeMax(s *result.Sample, name string) (float64, bool) {
 	var most float64
 	var found bool
-	for _, end := range s.Probes {
-		if v, ok := end[name]; ok && (!found || v > most) {
+	for _, end := range ends() {
+		if v, ok := s.Probes[end][name]; ok && (!found || v > most) {
 			most, found = v, true
 		}
 	}

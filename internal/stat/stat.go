@@ -137,6 +137,9 @@ type CellSummary struct {
 	LinkLimit *float64 `json:"link_limit_bits_per_second,omitempty"`
 	// CPUBound tells that the busiest core of an end was at least 95 % busy.
 	CPUBound bool `json:"cpu_bound,omitempty"`
+	// CoresAt is how many cores the rates of links would take, both ends
+	// together, where the CPU time per byte was measured.
+	CoresAt []Cores `json:"cores_at,omitempty"`
 	// Loss is the median share of packets lost; nil where it was not measured.
 	Loss *Estimate `json:"loss,omitempty"`
 	// Progress is the cell's way to its target half-width.

@@ -24,6 +24,9 @@ func (c *campaign) summarise(d *cellData, l latency) CellSummary {
 			s.Absolute[name] = c.tables.median(xs)
 		}
 	}
+	if e, ok := s.Absolute[CPUPerByte]; ok {
+		s.CoresAt = coresAt(e)
+	}
 	if e, ok := s.Absolute["loss_ratio"]; ok {
 		s.Loss = &e
 	}

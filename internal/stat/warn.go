@@ -28,6 +28,7 @@ const (
 	NoBaseline       Code = "no_baseline"
 	CPUSaturated     Code = "cpu_saturated"
 	Steal            Code = "steal"
+	NotIdle          Code = "not_idle"
 	SenderReceiver   Code = "sender_receiver"
 	Loss             Code = "loss"
 	RoundTripRate    Code = "rr_rtt"
@@ -44,7 +45,7 @@ const (
 func (c *campaign) warnings(a Analysis, latencies []latency) []Warning {
 	checks := []func(Analysis) Warning{
 		c.warnFailed, c.warnChanged, c.warnSettings, c.warnMTU, c.warnBaseline,
-		c.warnCPU, c.warnSteal, c.warnSender, c.warnLoss, c.warnRoundTrips,
+		c.warnCPU, c.warnSteal, c.warnNotIdle, c.warnSender, c.warnLoss, c.warnRoundTrips,
 		c.warnFewBlocks, c.warnTarget, c.warnDrift, c.warnBimodal, c.warnOutliers,
 		func(Analysis) Warning { return c.warnHistograms(latencies) }, c.warnNotPositive,
 	}

@@ -49,6 +49,33 @@ func (c *campaign) warnSteal(a Analysis) Warning {
 		Cure:    "run on a machine of its own or with dedicated CPUs; more blocks average it out"}
 }
 
+// idleCores is how much of a core a machine may use unmentioned while nothing
+// is measured.
+const idleCores = 0.05
+
+func (c *campaign) warnNotIdle(Analysis) Warning {
+	var f finding
+	for _, d := range c.cells {
+		most := 0.0
+		for _, s := range d.ok {
+			for _, end := range ends() {
+				if v, ok := c.idle.busyCores(machineOf(s, end)); ok {
+					most = max(most, v)
+				}
+			}
+		}
+		if most > idleCores {
+			f.add(d.cell, most, most)
+		}
+	}
+	if len(f.cells) == 0 {
+		return Warning{}
+	}
+	return Warning{Code: NotIdle, Cells: f.cells,
+		Message: fmt.Sprintf("other programs used %.2f of a core on average while nothing was measured; what they used during samples is in CPU time, instructions and cycles, less that average", f.value),
+		Cure:    "stop what else runs, or compare the own CPU time (own_cpu_seconds_per_…), which counts the two ends' processes alone"}
+}
+
 // sentShare is how far sent less lost may lie from received: what a window's
 // edges cut off.
 const sentShare = 0.02

@@ -70,6 +70,10 @@ func TestWarnings(t *testing.T) {
 		}, "no sample of network host", []result.Cell{x}},
 		{CPUSaturated, each(func(s *result.Sample) { s.Probes["server_node"] = metrics{"cpu_busiest_core_ratio": 0.96} }), "95 % busy in 1 cell", []result.Cell{x}},
 		{Steal, each(func(s *result.Sample) { s.Probes["client_node"] = metrics{"cpu_steal_seconds": 0.05} }), "5.0 % of a core", []result.Cell{x}},
+		{NotIdle, each(func(s *result.Sample) {
+			s.Machines = map[string]string{"server_node": "busy"}
+			s.Probes["server_node_idle"] = metrics{"window_seconds": 0.3, "cpu_user_seconds": 0.06, "cpu_system_seconds": 0.03, "cpu_irq_seconds": 0, "cpu_softirq_seconds": 0, "cpu_nice_seconds": 0.03}
+		}), "0.40 of a core", []result.Cell{x}},
 		{SenderReceiver, each(func(s *result.Sample) { s.Metrics["sent_throughput_bits_per_second"] *= 1.25 }), "+20.1 % of what was sent", []result.Cell{x}},
 		{Loss, each(func(s *result.Sample) { s.Metrics["loss_ratio"] = 0.03 }), "most in x tcp_stream 1472 B: 3.0 %", []result.Cell{x}},
 		{RoundTripRate, each(func(s *result.Sample) {

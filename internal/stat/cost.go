@@ -1,0 +1,176 @@
+package stat
+
+import (
+	"cmp"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// cost is something that the probes measure and that traffic uses, per second,
+// both ends together.
+type cost struct {
+	name, label, unit string
+	rate              func(*result.Sample, meter) (float64, bool)
+}
+
+func costs() []cost {
+	machine := func(names ...string) func(*result.Sample, meter) (float64, bool) {
+		return func(s *result.Sample, m meter) (float64, bool) { return m.machines(s, names) }
+	}
+	return []cost{
+		{"cpu_seconds", "CPU", "s", machine(busyModes()...)},
+		{"own_cpu_seconds", "own CPU", "s", ownCPU},
+		{"instructions", "instructions", "1", machine("instructions_user", "instructions_kernel")},
+		{"instructions_kernel", "kernel instructions", "1", machine("instructions_kernel")},
+		{"cycles", "cycles", "1", machine("cycles_user", "cycles_kernel")},
+	}
+}
+
+// busyModes are the modes of CPU time that traffic is charged with. Most of what
+// a network costs is softirq. Guest time is inside user; nice time is not the
+// ends', which are not nice.
+func busyModes() []string {
+	return []string{"cpu_user_seconds", "cpu_system_seconds", "cpu_irq_seconds", "cpu_softirq_seconds"}
+}
+
+func ends() []string { return []string{result.ClientNode, result.ServerNode} }
+
+// meter reads costs off samples.
+type meter struct {
+	idle idleRates
+	// oneMachine is told of records that do not tell it themselves.
+	oneMachine bool
+}
+
+// idleRates is what each machine's probes count per second while nothing is
+// measured. A record without a machine has one for each end.
+type idleRates map[string]map[string]float64
+
+func machineOf(s *result.Sample, end string) string { return cmp.Or(s.Machines[end], end) }
+
+// machines is the sum of some probes that are of a whole machine, less what it
+// does while idle. On one machine both ends read the same, so that their mean is
+// taken and not their sum; one of them is then enough. Of two machines both are
+// needed: an end that was not measured makes the sum unknown, not smaller.
+func (m meter) machines(s *result.Sample, names []string) (float64, bool) {
+	client, okClient := m.end(s, result.ClientNode, names)
+	server, okServer := m.end(s, result.ServerNode, names)
+	one := m.oneMachine
+	if a, b := s.Machines[result.ClientNode], s.Machines[result.ServerNode]; a != "" && b != "" {
+		one = a == b
+	}
+	switch {
+	case okClient && okServer && one:
+		return (client + server) / 2, true
+	case okClient && one:
+		return client, true
+	case okServer && one:
+		return server, true
+	}
+	return client + server, okClient && okServer
+}
+
+// ownCPU is the CPU time of both ends' own processes, and of the threads that
+// carry packets when softirqs are many. It counts nobody else's work, so that
+// nothing but those threads' idling is subtracted.
+func ownCPU(s *result.Sample, m meter) (float64, bool) {
+	client, okClient := perSecond(s, result.ClientNode, "process_cpu_seconds")
+	server, okServer := perSecond(s, result.ServerNode, "process_cpu_seconds")
+	threads, ok := m.machines(s, []string{"ksoftirqd_cpu_seconds"})
+	return client + server + max(0, threads), okClient && okServer && ok
+}
+
+// end sums probes of one end, less the machine's idle rates.
+func (m meter) end(s *result.Sample, end string, names []string) (float64, bool) {
+	idle := m.idle[machineOf(s, end)]
+	var sum float64
+	for _, name := range names {
+		v, ok := perSecond(s, end, name)
+		if !ok {
+			return 0, false
+		}
+		sum += v - idle[name]
+	}
+	return sum, true
+}
+
+// perSecond is a probe's value over the probes' own window, or over the
+// measured one where they do not tell theirs.
+func perSecond(s *result.Sample, end, name string) (float64, bool) {
+	v, ok := s.Probes[end][name]
+	seconds, own := s.Probes[end]["window_seconds"]
+	if !own && s.MeasuredSeconds != nil {
+		seconds = *s.MeasuredSeconds
+	}
+	if !ok || seconds <= 0 {
+		return 0, false
+	}
+	return v / seconds, true
+}
+
+// newIdleRates takes the idle readings of all blocks together: one is short, and
+// CPU time is counted in hundredths of a second. cells is sorted, so that the
+// sums do not depend on the order of the records.
+func newIdleRates(cells []*cellData) idleRates {
+	seconds, sums := idleRates{}, idleRates{}
+	for _, d := range cells {
+		for _, s := range d.ok {
+			for _, end := range ends() {
+				reading := s.Probes[end+result.IdleSuffix]
+				window := reading["window_seconds"]
+				if window <= 0 {
+					continue
+				}
+				id := machineOf(s, end)
+				if sums[id] == nil {
+					sums[id], seconds[id] = map[string]float64{}, map[string]float64{}
+				}
+				for name, v := range reading {
+					sums[id][name] += v
+					seconds[id][name] += window
+				}
+			}
+		}
+	}
+	for id, of := range sums {
+		for name := range of {
+			of[name] /= seconds[id][name]
+		}
+	}
+	return sums
+}
+
+// busyCores is how many cores a machine uses while nothing is measured.
+func (r idleRates) busyCores(machine string) (float64, bool) {
+	var sum float64
+	for _, mode := range append(busyModes(), "cpu_nice_seconds") {
+		v, ok := r[machine][mode]
+		if !ok {
+			return 0, false
+		}
+		sum += v
+	}
+	return sum, true
+}
+
+// Cores is how many cores a rate would take, of both ends together.
+type Cores struct {
+	BitsPerSecond float64  `json:"bits_per_second"`
+	Cores         Estimate `json:"cores"`
+}
+
+// coresAt extrapolates the CPU time per byte, which is the cycles per byte over
+// the cycles of a busy second, to the rates of links. It takes the cost to grow
+// with the rate, the messages and offloads to stay the same.
+func coresAt(perByte Estimate) []Cores {
+	var out []Cores
+	for _, rate := range []float64{10e9, 25e9, 50e9, 100e9} {
+		e := perByte
+		e.Value *= rate / 8
+		if low, high, ok := perByte.Interval(); ok {
+			e.bound(low*rate/8, high*rate/8, perByte.Confidence)
+		}
+		out = append(out, Cores{rate, e})
+	}
+	return out
+}
