@@ -145,7 +145,7 @@ func (s *udpReceiver) segment(i, n int) int {
 	if c.Level != unix.SOL_UDP || c.Type != unix.UDP_GRO {
 		return n
 	}
-	return int(*(*int32)(unsafe.Pointer(&s.control[i*groControl+unix.CmsgLen(0)])))
+	return max(1, int(*(*int32)(unsafe.Pointer(&s.control[i*groControl+unix.CmsgLen(0)]))))
 }
 
 // take books message i of a batch.
