@@ -122,6 +122,14 @@ func (c *CPU) read() (map[string][]uint64, error) {
 	if err != nil {
 		return nil, err
 	}
+	cpus, err := parseStat(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return cpus, nil
+}
+
+func parseStat(raw []byte) (map[string][]uint64, error) {
 	cpus := map[string][]uint64{}
 	for line := range bytes.Lines(raw) {
 		fields := strings.Fields(string(line))
@@ -131,13 +139,13 @@ func (c *CPU) read() (map[string][]uint64, error) {
 		for _, f := range fields[1:] {
 			n, err := strconv.ParseUint(f, 10, 64)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %s: %w", path, fields[0], err)
+				return nil, fmt.Errorf("%s: %w", fields[0], err)
 			}
 			cpus[fields[0]] = append(cpus[fields[0]], n)
 		}
 	}
 	if len(cpus["cpu"]) == 0 {
-		return nil, fmt.Errorf("%s: no line of all processors", path)
+		return nil, errors.New("no line of all processors")
 	}
 	return cpus, nil
 }

@@ -86,3 +86,25 @@ func TestCPUOddities(t *testing.T) {
 		})
 	}
 }
+
+func FuzzStat(f *testing.F) {
+	for _, path := range []string{"testdata/first/stat", "testdata/second/stat"} {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
+	}
+	f.Add([]byte("cpu 1 2\ncpu0 x"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		cpus, err := parseStat(raw)
+		if (err == nil) != (len(cpus["cpu"]) > 0) {
+			t.Errorf("%v with %v", err, cpus)
+		}
+		for _, after := range cpus {
+			if ratio, ok := busy(cpus["cpu"], after); ok && (ratio < 0 || ratio > 1) {
+				t.Errorf("busy for %g", ratio)
+			}
+		}
+	})
+}
