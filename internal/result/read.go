@@ -85,7 +85,7 @@ func readSamples(r io.Reader, name string) (samples []Sample, end int64, err err
 	br := bufio.NewReaderSize(r, 1<<20)
 	for n := 1; ; n++ {
 		line, err := br.ReadBytes('\n')
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return samples, end, nil // what is left in line is torn, or nothing
 		}
 		if err != nil {

@@ -187,7 +187,8 @@ func (s *crrServer) work() (err error) {
 	s.heard = nanotime()
 	for !s.stopped.Load() {
 		now := nanotime()
-		idle, err := true, error(nil)
+		var idle bool
+		var err error
 		if len(s.conns) == 0 && now >= s.wary {
 			idle, err = s.one(now)
 		} else {
