@@ -33,8 +33,10 @@ func analysed() Input {
 				if t.workload == "tcp_rr" {
 					s.Metrics = map[string]float64{"transactions_per_second": v, "latency_p50_seconds": 0.95 / v, "latency_p99_seconds": 2 / v}
 				}
-				end := map[string]float64{"cpu_user_seconds": 0.1, "cpu_system_seconds": 0.5, "cpu_irq_seconds": 0.01, "cpu_softirq_seconds": 0.3}
+				end := map[string]float64{"cpu_user_seconds": 0.1, "cpu_system_seconds": 0.5, "cpu_irq_seconds": 0.01, "cpu_softirq_seconds": 0.3,
+					"process_cpu_seconds": 0.4, "ksoftirqd_cpu_seconds": 0.1, "instructions_user": 1e8, "instructions_kernel": 2e9}
 				s.Probes = map[string]map[string]float64{"client_node": end, "server_node": end}
+				s.Machines = map[string]string{"client_node": "a", "server_node": "a"}
 				in.Samples = append(in.Samples, s)
 			}
 		}
@@ -264,6 +266,28 @@ func checkPage(t *testing.T, r jsonReport, page figures, exacts map[[3]string]st
 		key = [3]string{placeOf(s.Cell).String() + "; " + s.Cell.Traffic() + ": " + m.Label, name(s.Cell.Network), m.Label}
 		if want := m.Format(e.Value, halfwidth(e)); page[key] != want || exacts[key] != exact(e.Value) {
 			t.Errorf("%v: page has %q (%s), JSON %s", key, page[key], exacts[key], want)
+		}
+		checkCosts(t, s, name(s.Cell.Network), page, exacts)
+	}
+}
+
+// checkCosts holds the CPU costs of a cell against the page.
+func checkCosts(t *testing.T, s stat.CellSummary, row string, page figures, exacts map[[3]string]string) {
+	t.Helper()
+	caption := placeOf(s.Cell).String() + "; " + s.Cell.Traffic() + ": "
+	for _, w := range costsByWork() {
+		for _, c := range w.costs {
+			key := [3]string{caption + "CPU cost per " + w.name, row, c.Label}
+			e, ok := s.Absolute[c.Name]
+			if want := c.Format(c.factor*e.Value, c.factor*halfwidth(e)); ok && (page[key] != want || exacts[key] != exact(e.Value)) {
+				t.Errorf("%v: page has %q (%s), JSON %s", key, page[key], exacts[key], want)
+			}
+		}
+	}
+	for _, at := range s.CoresAt {
+		key := [3]string{caption + "cores needed", row, "at " + unit.Value(at.BitsPerSecond, "bit/s")}
+		if exacts[key] != exact(at.Cores.Value) {
+			t.Errorf("%v: page has %s, JSON %v", key, exacts[key], at.Cores.Value)
 		}
 	}
 }

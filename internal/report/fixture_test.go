@@ -52,6 +52,11 @@ func summaryOf(c result.Cell, base, efficiency, rel float64, n int) stat.CellSum
 		s.Absolute["retransmits"] = estimated(12, 0, n, stat.Median)
 		s.Absolute["tcp_mss_bytes"] = estimated(1448, 0, n, stat.Median)
 		s.Absolute[stat.CPUPerByte] = estimated(14/v, rel, n, stat.Median)
+		s.Absolute["own_cpu_seconds_per_byte"] = estimated(12/v, rel/2, n, stat.Median)
+		s.Absolute["instructions_per_byte"] = estimated(9e9/v, rel/10, n, stat.Median)
+		for _, rate := range []float64{10e9, 25e9, 50e9, 100e9} {
+			s.CoresAt = append(s.CoresAt, stat.Cores{BitsPerSecond: rate, Cores: estimated(14/v*rate/8, rel, n, stat.Median)})
+		}
 	}
 	s.Absolute[s.Primary] = estimated(v, rel, n, stat.Median)
 	if !c.IsBaseline() {
@@ -59,6 +64,7 @@ func summaryOf(c result.Cell, base, efficiency, rel float64, n int) stat.CellSum
 		s.Baseline, s.Efficiency = &b, &e
 		s.EfficiencyByMetric = map[string]stat.Estimate{s.Primary: e}
 		s.EfficiencyByMetric[stat.CPUPerByte] = estimated(efficiency*0.95, rel*1.4, n, stat.GeometricMean)
+		s.EfficiencyByMetric["instructions_per_byte"] = estimated(efficiency*0.97, rel/10, n, stat.GeometricMean)
 	}
 	s.Progress = stat.Progress{Done: true, Blocks: n, Why: "inside the target"}
 	return s

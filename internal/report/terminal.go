@@ -33,6 +33,10 @@ func writeTerminal(w io.Writer, d *document, opt Options) error {
 				lines = append(lines, sc.wrap(v, "", "")...)
 			}
 		}
+		if costs := d.costSummary(g); costs != nil {
+			lines = append(append(lines, ""), sc.wrap(costs.Caption, "", "")...)
+			lines = append(lines, sc.textTable(*costs)...)
+		}
 	}
 	if cross := d.crossLines(); len(cross) > 0 {
 		lines = append(lines, "", "Cross-check, native / tool:")
