@@ -39,6 +39,39 @@ func matrix(networks ...string) campaign.Campaign {
 	return c
 }
 
+func TestNullTestDoublesNetworksAndNotTheBaseline(t *testing.T) {
+	for _, c := range []struct {
+		networks []string
+		want     string
+	}{
+		{[]string{"host", "bridge", "macvlan"}, "bridge bridge#2 host macvlan macvlan#2"},
+		{[]string{"bridge"}, "bridge bridge#2"},
+		{[]string{"host"}, "host host#2"},
+	} {
+		p := NewNullTest(matrix(c.networks...), 1)
+		if err := p.validate(); err != nil {
+			t.Error(err)
+		}
+		var got []string
+		for _, cell := range p.Cells[:len(p.Cells)/3] { // of the first of three traffics
+			got = append(got, cell.Network)
+		}
+		if s := strings.Join(got, " "); s != c.want || len(p.Cells) != 3*len(got) {
+			t.Errorf("%v: %d cells, first %s, want %s", c.networks, len(p.Cells), s, c.want)
+		}
+		data, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back, err := Parse(data); err != nil || !back.NullTest || back.Same(p) != nil {
+			t.Errorf("read back: %v, null test %v, same %v", err, back.NullTest, back.Same(p))
+		}
+		if plain := New(matrix(c.networks...), 1); p.Same(plain) == nil {
+			t.Error("it is the same as the plan of the campaign itself")
+		}
+	}
+}
+
 func TestCells(t *testing.T) {
 	pods := func(placement string) campaign.Path {
 		return campaign.Path{From: "pod", To: "pod", Placement: placement}

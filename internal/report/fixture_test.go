@@ -219,6 +219,7 @@ func inputs() map[string]Input {
 		"host-only":   keep(normal(), "host"),
 		"wide":        wide(),
 		"tools":       tools(),
+		"null-test":   nullTest(),
 	}
 }
 

@@ -93,6 +93,7 @@ type section struct {
 // sections is every section, in the order of the report.
 func sections() []section {
 	return []section{
+		{"noise", "What this machine calls different by itself", noise, false},
 		{"answer", "The answer", answer, false},
 		{"efficiency", "Efficiency against the bare network", efficiency, false},
 		{"absolute", "Absolute values", absolute, true},

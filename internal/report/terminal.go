@@ -44,6 +44,7 @@ func writeTerminal(w io.Writer, d *document, opt Options) error {
 			lines = append(lines, sc.wrap(c, "  ", "    ")...)
 		}
 	}
+	lines = append(lines, sc.noise(d)...)
 	lines = append(lines, sc.remarks(d)...)
 	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
 	return err

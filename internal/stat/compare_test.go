@@ -179,7 +179,7 @@ func TestNullTest(t *testing.T) {
 				}
 			}
 		}
-		n := NullTest(samples, Options{}, "bridge", "bridge#2")
+		n := NullTest(samples, Options{})
 		pairs, wrong = pairs+len(n.Pairs), wrong+n.False
 		sum += n.Detectable
 	}

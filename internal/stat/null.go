@@ -46,25 +46,30 @@ type NullResult struct {
 // that is called detectable (Cohen 1988: 0.8).
 const power = 0.8
 
-// NullTest compares the cells of network a with those of network b, which are
-// the same network under two names. Cells without a partner are left out.
-func NullTest(samples []result.Sample, opt Options, a, b string) NullResult {
-	c := collect(samples, opt)
+// NullTest compares each cell with the one of the same network under its second
+// name (result.Twin). It is nil where no network stands twice.
+func NullTest(samples []result.Sample, opt Options) *NullResult {
+	return collect(samples, opt).nullTest()
+}
+
+func (c *campaign) nullTest() *NullResult {
 	out := NullResult{Confidence: c.opt.Confidence}
+	twins := false
 	var ps []float64
 	for _, d := range c.cells {
-		if d.cell.Network != a {
-			continue
-		}
 		twin := d.cell
-		twin.Network = b
+		twin.Network = result.Twin(twin.Network)
 		e := c.byCell[twin]
 		if e == nil {
 			continue
 		}
+		twins = true
 		if p, ok := c.nullPair(d, e); ok {
 			out.Pairs, ps = append(out.Pairs, p), append(ps, p.P)
 		}
+	}
+	if !twins {
+		return nil
 	}
 	for i, adjusted := range holm(ps) {
 		p := &out.Pairs[i]
@@ -77,7 +82,7 @@ func NullTest(samples []result.Sample, opt Options, a, b string) NullResult {
 		out.Detectable = math.Max(out.Detectable, p.Detectable)
 	}
 	out.Expected = float64(len(out.Pairs)) * (1 - out.Confidence)
-	return out
+	return &out
 }
 
 func (c *campaign) nullPair(d, e *cellData) (NullPair, bool) {

@@ -83,7 +83,7 @@ func TestOddSamplesNeverPanic(t *testing.T) {
 		Analyse(samples, opt)
 		Look(samples, opt)
 		Compare(Side{Samples: samples}, Side{Samples: samples[len(samples)/2:]}, CompareOptions{Options: opt, Threshold: 0.03})
-		NullTest(samples, opt, "a", "b")
+		NullTest(samples, opt)
 	}
 }
 

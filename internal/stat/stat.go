@@ -161,6 +161,9 @@ type Analysis struct {
 	RoundTrips []RoundTripCheck `json:"round_trips,omitempty"`
 	// Warnings, one for each code, in the order of their weight.
 	Warnings []Warning `json:"warnings,omitempty"`
+	// NullTest is what networks held against themselves say about the machine;
+	// nil where none stands twice.
+	NullTest *NullResult `json:"null_test,omitempty"`
 }
 
 // Cell finds the summary of a cell.
@@ -184,5 +187,6 @@ func Analyse(samples []result.Sample, opt Options) Analysis {
 	a.Rankings = c.rankings(a)
 	a.CrossChecks, a.RoundTrips = c.crossChecks(), c.roundTripChecks()
 	a.Warnings = c.warnings(a, latencies)
+	a.NullTest = c.nullTest()
 	return a
 }
