@@ -22,15 +22,12 @@ func calicoDirect() Network {
 		Summary: "Calico without encapsulation: point-to-point veths, /32 routes, proxy ARP",
 		Model: "Calico v3 cni-plugin/pkg/dataplane/linux (pods, by this program's plugin cnibench-calico), " +
 			"BIRD's routes between nodes of one subnet",
-		LeavesOut: "Felix's chains (policy, reverse path filter, NAT) and with them connection tracking; kube-proxy's rules; Calico's IPAM (host-local instead)",
+		LeavesOut: calicoLeavesOut,
 		Needs:     []netns.Feature{netns.Veth()},
 		Plugins:   []string{"host-local"},
 		SetUp: func(_ context.Context, self Node, nodes []Node) error {
-			if err := netns.SetSysctls(self.NS, netns.Setting{Path: "net/ipv4/ip_forward", Value: "1"}); err != nil {
+			if err := calicoNode(self); err != nil {
 				return err
-			}
-			if err := calicoNodeRoutes(self); err != nil {
-				return fmt.Errorf("%s: %w", self.Name, err)
 			}
 			return routeByNode(self, nodes)
 		},
@@ -41,10 +38,23 @@ func calicoDirect() Network {
 
 // calicoNodeRoutes are the two routes of a node's own. The blackhole for its
 // block is BIRD's: an address without a pod must not leave by the default
-// route. The default route stands for every real node's: the kernel answers
-// the pods' ARP for 169.254.1.1 only where it has a route to that address.
-// Nobody is at the gateway.
+// route.
 func calicoNodeRoutes(self Node) error {
+	h, err := netns.Handle(self.NS)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	if err := h.RouteReplace(&netlink.Route{Dst: ipNet(self.PodCIDR), Type: unix.RTN_BLACKHOLE}); err != nil {
+		return fmt.Errorf("blackhole route for %s: %w", self.PodCIDR, err)
+	}
+	return defaultRoute(self)
+}
+
+// defaultRoute stands for every real node's: the kernel answers the pods' ARP
+// for 169.254.1.1 only where it has a route to that address. Nobody need be at
+// the gateway, the last address of the nodes' subnet.
+func defaultRoute(self Node) error {
 	h, err := netns.Handle(self.NS)
 	if err != nil {
 		return err
@@ -54,13 +64,10 @@ func calicoNodeRoutes(self Node) error {
 	if err != nil {
 		return err
 	}
-	if err := h.RouteReplace(&netlink.Route{Dst: ipNet(self.PodCIDR), Type: unix.RTN_BLACKHOLE}); err != nil {
-		return fmt.Errorf("blackhole route for %s: %w", self.PodCIDR, err)
-	}
 	gateway := lastAddress(self.Address)
 	err = h.RouteReplace(&netlink.Route{LinkIndex: dev.Attrs().Index, Gw: gateway.AsSlice()})
 	if err != nil {
-		return fmt.Errorf("default route via %s: %w", gateway, err)
+		return fmt.Errorf("%s: default route via %s: %w", self.Name, gateway, err)
 	}
 	return nil
 }

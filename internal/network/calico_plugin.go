@@ -1,16 +1,12 @@
 package network
 
 import (
-	"context"
 	"crypto/sha1"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 
-	"github.com/containernetworking/cni/pkg/invoke"
 	"github.com/containernetworking/cni/pkg/skel"
 	"github.com/containernetworking/cni/pkg/types"
 	current "github.com/containernetworking/cni/pkg/types/100"
@@ -18,25 +14,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/netns"
 )
-
-// OwnPlugin is a CNI plugin that this program provides itself.
-type OwnPlugin struct {
-	Name  string
-	Funcs skel.CNIFuncs
-}
-
-// OwnPlugins is all of them.
-func OwnPlugins() []OwnPlugin {
-	return []OwnPlugin{
-		{"cnibench-calico", skel.CNIFuncs{Add: calicoAdd, Del: calicoDel, Check: calicoCheck}},
-	}
-}
-
-// calicoConf is the configuration of cnibench-calico.
-type calicoConf struct {
-	types.NetConf
-	MTU int `json:"mtu"`
-}
 
 // calicoGateway is what every pod's default route points at; nobody has it,
 // the host's side answers for it by proxy ARP.
@@ -52,26 +29,15 @@ func calicoHostDevice(containerID string) string {
 // cni-plugin/pkg/dataplane/linux/dataplane_linux.go does, for IPv4; addresses
 // come from the IPAM plugin of the configuration.
 func calicoAdd(args *skel.CmdArgs) (err error) {
-	conf, err := loadCalicoConf(args)
-	if err != nil {
-		return err
-	}
-	got, err := invoke.DelegateAdd(context.Background(), conf.IPAM.Type, args.StdinData, nil)
+	conf, result, err := ipamAdd(args)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, invoke.DelegateDel(context.Background(), conf.IPAM.Type, args.StdinData, nil))
+			err = errors.Join(err, ipamDel(conf, args))
 		}
 	}()
-	result, err := current.NewResultFromResult(got)
-	if err != nil {
-		return err
-	}
-	if len(result.IPs) != 1 || result.IPs[0].Address.IP.To4() == nil {
-		return fmt.Errorf("IPAM plugin %s gave %d addresses: this plugin takes one IPv4 address", conf.IPAM.Type, len(result.IPs))
-	}
 	ip := result.IPs[0]
 	ip.Address.Mask, ip.Gateway, ip.Interface = net.CIDRMask(32, 32), nil, current.Int(1)
 
@@ -93,20 +59,9 @@ func calicoAdd(args *skel.CmdArgs) (err error) {
 	return types.PrintResult(result, conf.CNIVersion)
 }
 
-func loadCalicoConf(args *skel.CmdArgs) (calicoConf, error) {
-	var conf calicoConf
-	if err := json.Unmarshal(args.StdinData, &conf); err != nil {
-		return conf, fmt.Errorf("configuration: %w", err)
-	}
-	if conf.IPAM.Type == "" {
-		return conf, errors.New(`configuration: "ipam" is missing`)
-	}
-	return conf, nil
-}
-
 // calicoVeth makes the pair, the pod's end in the pod. The host's end has the
 // one hardware address that all of Calico's have.
-func calicoVeth(conf calicoConf, args *skel.CmdArgs, host string) (net.HardwareAddr, error) {
+func calicoVeth(conf podConf, args *skel.CmdArgs, host string) (net.HardwareAddr, error) {
 	pod, err := os.Open(args.Netns)
 	if err != nil {
 		return nil, err
@@ -178,44 +133,3 @@ func calicoHostSide(host string, addr *net.IPNet) error {
 	}
 	return nil
 }
-
-// calicoDel is no error for a pod that is not there, or was added in part.
-func calicoDel(args *skel.CmdArgs) error {
-	conf, err := loadCalicoConf(args)
-	if err != nil {
-		return err
-	}
-	if err := invoke.DelegateDel(context.Background(), conf.IPAM.Type, args.StdinData, nil); err != nil {
-		return err
-	}
-	if args.Netns == "" {
-		return nil
-	}
-	err = netns.Do(podNS(args), func() error {
-		dev, err := netlink.LinkByName(args.IfName)
-		var gone netlink.LinkNotFoundError
-		if errors.As(err, &gone) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		return netlink.LinkDel(dev)
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
-// calicoCheck looks for the pod's device.
-func calicoCheck(args *skel.CmdArgs) error {
-	return netns.Do(podNS(args), func() error {
-		if _, err := netlink.LinkByName(args.IfName); err != nil {
-			return fmt.Errorf("device %s: %w", args.IfName, err)
-		}
-		return nil
-	})
-}
-
-func podNS(args *skel.CmdArgs) netns.NS { return netns.NS{Name: args.ContainerID, Path: args.Netns} }

@@ -21,6 +21,14 @@ type Node struct {
 	PodCIDR netip.Prefix // 10.244.1.0/24
 	MTU     int          // of Device, bytes
 	DataDir string       // a folder of this node for IPAM and the like; removed with the lab
+	Switch  netns.Port   // the bridge that all nodes' links are on, in the fabric's namespace
+}
+
+// Pod is what a network's agent would learn of one pod.
+type Pod struct {
+	ID      string     // what plugins know as the container's ID
+	Node    int        // the Index of its node
+	Address netip.Addr // as its ADD gave it
 }
 
 // Network is one pod network in one variant.
@@ -47,12 +55,21 @@ type Network struct {
 	Wants []netns.Feature
 	// NoHostPaths says why a node cannot reach its pods; "" where it can.
 	NoHostPaths string
+	// NoInterHost says why there is no path between nodes; "" where there is.
+	NoInterHost string
 	// Plugins are the CNI plugin binaries that the conflist names. Those that
 	// this program provides itself are not listed.
 	Plugins []string
 	// SetUp does on one node what the network's agent would do there. It runs
 	// on all nodes, after all of them stand. May be nil.
 	SetUp func(ctx context.Context, self Node, nodes []Node) error
+	// PodsAdded does on one node what the agent would do there once it knows of
+	// all pods, those of other nodes too. It runs on all nodes after the ADDs.
+	// May be nil.
+	PodsAdded func(ctx context.Context, self Node, nodes []Node, pods []Pod) error
+	// Wrap goes before the argv of every program at a place of this network,
+	// which may be in namespaces of its own beside the network's.
+	Wrap []string
 	// Conflist is the CNI configuration list for pods of self.
 	Conflist func(self Node, nodes []Node) ([]byte, error)
 }
@@ -65,7 +82,31 @@ func (n Network) PodMTU(link int) int { return link - n.Overhead }
 
 // List is every network, in the order in which help shows them.
 func List() []Network {
-	return []Network{host(), bridge(), flannelVXLAN(), flannelHostGW(), calicoDirect(), macvlan()}
+	return []Network{
+		host(),
+		bridge(),
+		dockerBridge(),
+		macvlan(),
+		flannelVXLAN(),
+		flannelVXLANNoOffload(),
+		flannelHostGW(),
+		flannelIPIP(),
+		flannelWireGuard(),
+		calicoDirect(),
+		calicoDirectPolicy(),
+		calicoIPIP(),
+		calicoIPIPPolicy(),
+		calicoVXLAN(),
+		calicoVXLANPolicy(),
+		canal(),
+		kubeRouter(),
+		kubeRouterPolicy(),
+		spiderpoolMACVLAN(),
+		spiderpoolMACVLANRouted(),
+		spiderpoolIPVLAN(),
+		dockerOverlay(),
+		hpcSingularity(),
+	}
 }
 
 // Find looks a network up by name; the error lists the known names.

@@ -44,7 +44,7 @@ func TestListIsWhole(t *testing.T) {
 		}
 	}
 	_, err := Find("flanel/vxlan")
-	if err == nil || !strings.Contains(err.Error(), "known: host, bridge, flannel/vxlan") {
+	if err == nil || !strings.Contains(err.Error(), "known: host, bridge, docker/bridge") {
 		t.Errorf("error %v does not list the known names", err)
 	}
 }

@@ -55,6 +55,12 @@ func routeByNode(self Node, nodes []Node) error {
 type conflistData struct {
 	PodCIDR, Pods, First, Last, Device string
 	PodMTU                             int
+	Node                               Node
+	// Underlay is the nodes' own subnet, of which this node may give
+	// UnderlayFirst to UnderlayLast to pods.
+	Underlay, UnderlayFirst, UnderlayLast string
+	// Sandbox is the file of the namespace that dockerSandbox names.
+	Sandbox string
 }
 
 // template makes a Network's Conflist of a text/template.
@@ -65,10 +71,14 @@ func template(text string, n Network) func(Node, []Node) ([]byte, error) {
 			return nil, err
 		}
 		var b bytes.Buffer
+		underlay := underlayRange(self)
 		err = t.Execute(&b, conflistData{
 			PodCIDR: self.PodCIDR.String(), Pods: Pods().String(),
 			First: self.PodCIDR.Addr().Next().Next().String(), Last: lastAddress(self.PodCIDR).String(),
-			Device: self.Device, PodMTU: n.PodMTU(self.MTU),
+			Device: self.Device, PodMTU: n.PodMTU(self.MTU), Node: self,
+			Underlay:      self.Address.Masked().String(),
+			UnderlayFirst: underlay.Addr().Next().String(), UnderlayLast: lastAddress(underlay).String(),
+			Sandbox: dockerSandbox(self).Path,
 		})
 		if err != nil {
 			return nil, err
@@ -78,6 +88,15 @@ func template(text string, n Network) func(Node, []Node) ([]byte, error) {
 		}
 		return b.Bytes(), nil
 	}
+}
+
+// underlayRange is the part of the nodes' subnet that is one node's to give to
+// pods: 198.18.N.0/24 of 198.18.0.0/16, of which nodes themselves have the
+// addresses 198.18.0.1 to 198.18.0.254.
+func underlayRange(self Node) netip.Prefix {
+	a := self.Address.Masked().Addr().As4()
+	a[2] = byte(self.Index)
+	return netip.PrefixFrom(netip.AddrFrom4(a), 24)
 }
 
 // lastAddress is the last address of an IPv4 prefix that a device can have.

@@ -57,6 +57,7 @@ func newCluster(st state, dir string, index int, spec Spec, n network.Network) (
 			Name: "node" + strconv.Itoa(i), Index: i, NS: st.node(index, i), Device: device,
 			Address: nodeAddress(i), PodCIDR: podCIDR(i), MTU: spec.MTU,
 			DataDir: filepath.Join(dir, fmt.Sprintf("%d-node%d", index, i)),
+			Switch:  netns.Port{NS: st.fabric(index), Device: fabricBridge},
 		})
 		for j := 1; j <= spec.Pods[i-1]; j++ {
 			c.pods[i-1] = append(c.pods[i-1], pod{ns: st.pod(index, i, j)})
@@ -112,7 +113,32 @@ func (c *cluster) build(ctx context.Context, st state, rt *cni.Runtime, parallel
 	if err := c.attach(ctx, rt, parallel); err != nil {
 		return err
 	}
-	return c.checkAddresses()
+	if err := c.checkAddresses(); err != nil {
+		return err
+	}
+	return c.tellOfPods(ctx)
+}
+
+// tellOfPods lets the network do what its agent does once it knows all pods.
+func (c *cluster) tellOfPods(ctx context.Context) error {
+	if c.network.PodsAdded == nil {
+		return nil
+	}
+	var pods []network.Pod
+	for i, n := range c.nodes {
+		for _, p := range c.pods[i] {
+			pods = append(pods, network.Pod{ID: p.ns.Name, Node: n.Index, Address: p.address})
+		}
+	}
+	for _, n := range c.nodes {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := c.network.PodsAdded(ctx, n, c.nodes, pods); err != nil {
+			return fmt.Errorf("network %s on %s: %w", c.spec.Network, n.Name, err)
+		}
+	}
+	return nil
 }
 
 // namespaces makes all of the cluster's namespaces. The settings that a new

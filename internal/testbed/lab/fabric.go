@@ -6,6 +6,9 @@ import (
 	"github.com/cnibench/cnibench/internal/netns"
 )
 
+// fabricBridge is the switch.
+const fabricBridge = "br0"
+
 // fabricSettings make a switch of the fabric's bridge: no IPv6 of its own, and
 // no packet passes iptables.
 func fabricSettings() []netns.Setting {
@@ -28,13 +31,12 @@ func fabricSettings() []netns.Setting {
 // wire makes the fabric's switch and each node's link to it, shaped at the
 // switch's ports.
 func (c *cluster) wire(fabric netns.NS) error {
-	const bridge = "br0"
-	if err := netns.AddBridge(fabric, bridge, c.spec.MTU); err != nil {
+	if err := netns.AddBridge(fabric, fabricBridge, c.spec.MTU); err != nil {
 		return err
 	}
 	for _, n := range c.nodes {
 		port, dev := netns.Port{NS: fabric, Device: n.Name}, netns.Port{NS: n.NS, Device: n.Device}
-		if err := netns.Connect(port, bridge, dev, n.MTU); err != nil {
+		if err := netns.Connect(port, fabricBridge, dev, n.MTU); err != nil {
 			return err
 		}
 		if err := dev.SetAddress(n.Address); err != nil {

@@ -36,7 +36,8 @@ func owner(dir string) int {
 	defer r.Close()
 	l := New(options(r, dir))
 	fmt.Println("building")
-	all := cells("bridge", "flannel/vxlan", "calico/direct", "macvlan", "host")
+	all := cells("bridge", "flannel/vxlan", "calico/direct-policy", "macvlan", "host", "docker/overlay",
+		"spiderpool/macvlan-routed", "hpc/singularity")
 	if _, err := l.Build(context.Background(), all); err != nil {
 		fmt.Println(err)
 		return 1

@@ -24,9 +24,14 @@ import (
 // is bound to the address: a node has several, and would answer by another.
 func echo(t *testing.T, ns netns.NS, at netip.Addr) netip.AddrPort {
 	t.Helper()
+	return echoPort(t, ns, netip.AddrPortFrom(at, 0))
+}
+
+func echoPort(t *testing.T, ns netns.NS, at netip.AddrPort) netip.AddrPort {
+	t.Helper()
 	var conn *net.UDPConn
 	err := netns.Do(ns, func() (err error) {
-		conn, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(at, 0)))
+		conn, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
 		return err
 	})
 	if err != nil {
@@ -97,8 +102,8 @@ type frame struct {
 	port       uint16 // destination
 	fragmented bool
 	bytes      int
-	vni        uint32
-	inner      netip.Addr // destination inside VXLAN
+	tunnel     string     // "vxlan 4789 4096", "ipip", "udp", "wireguard"; "" for plain packets
+	inner      netip.Addr // destination inside the tunnel, where it can be read
 }
 
 // watch collects the IPv4 frames that pass a fabric until the test ends.
@@ -165,7 +170,7 @@ func (w *watch) seen() []frame {
 	return append([]frame(nil), w.frames...)
 }
 
-// readFrame reads Ethernet, IPv4, UDP, and VXLAN with IPv4 in it.
+// readFrame reads Ethernet, IPv4, UDP, and what networks put into them.
 func readFrame(b []byte) (frame, bool) {
 	if len(b) < 34 || binary.BigEndian.Uint16(b[12:]) != unix.ETH_P_IP {
 		return frame{}, false
@@ -173,19 +178,60 @@ func readFrame(b []byte) (frame, bool) {
 	f := frame{bytes: len(b)}
 	ip := b[14:]
 	f.src, _ = netip.AddrFromSlice(ip[12:16])
-	f.dst, _ = netip.AddrFromSlice(ip[16:20])
+	f.dst = destination(ip)
 	f.proto = ip[9]
 	f.fragmented = binary.BigEndian.Uint16(ip[6:])&0x3fff != 0 // more fragments, or an offset
-	udp := ip[int(ip[0]&15)*4:]
-	if f.proto != unix.IPPROTO_UDP || len(udp) < 8 {
+	payload := ip[int(ip[0]&15)*4:]
+	if f.proto == unix.IPPROTO_IPIP {
+		f.tunnel, f.inner = "ipip", destination(payload)
+	}
+	if f.proto != unix.IPPROTO_UDP || len(payload) < 8 {
 		return f, true
 	}
-	f.port = binary.BigEndian.Uint16(udp[2:])
-	if f.port == 8472 && len(udp) >= 8+8+14+20 {
-		f.vni = binary.BigEndian.Uint32(udp[12:]) >> 8
-		f.inner, _ = netip.AddrFromSlice(udp[8+8+14+16 : 8+8+14+20])
+	f.port = binary.BigEndian.Uint16(payload[2:])
+	switch inside := payload[8:]; f.port {
+	case 8472, 4789:
+		if len(inside) >= 8+14+20 {
+			f.tunnel = fmt.Sprintf("vxlan %d %d", f.port, binary.BigEndian.Uint32(inside[4:])>>8)
+			f.inner = destination(inside[8+14:])
+		}
+	case 8285:
+		f.tunnel, f.inner = "udp", destination(inside)
+	case 51820:
+		f.tunnel = "wireguard" // what is inside, nobody can read
 	}
 	return f, true
+}
+
+// destination is that of an IPv4 header.
+func destination(ip []byte) netip.Addr {
+	if len(ip) < 20 || ip[0]>>4 != 4 {
+		return netip.Addr{}
+	}
+	a, _ := netip.AddrFromSlice(ip[16:20])
+	return a
+}
+
+// tunnels is what each encapsulated network's packets must look like: for VXLAN
+// the port and the network identifier.
+func tunnels() map[string]string {
+	return map[string]string{
+		"flannel/vxlan": "vxlan 8472 1", "flannel/vxlan-no-offload": "vxlan 8472 1", "canal": "vxlan 8472 1",
+		"calico/vxlan": "vxlan 4789 4096", "calico/vxlan-policy": "vxlan 4789 4096", "docker/overlay": "vxlan 4789 4097",
+		"flannel/ipip": "ipip", "calico/ipip": "ipip", "calico/ipip-policy": "ipip",
+		"flannel/udp": "udp", "flannel/wireguard": "wireguard",
+	}
+}
+
+// supported are the cells of a network without those that it says it has not.
+func supported(n network.Network) []result.Cell {
+	var all []result.Cell
+	for _, c := range cells(n.Name) {
+		if c.Placement == result.IntraHost || n.NoInterHost == "" {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // buildLab builds and leaves to the test's end to close; a network that this
@@ -215,7 +261,7 @@ func TestPodsReachEachOther(t *testing.T) {
 		for _, mtu := range []int{1500, 9000} {
 			t.Run(fmt.Sprintf("%s/%d", n.Name, mtu), func(t *testing.T) {
 				l := New(options(newRunner(t), t.TempDir()))
-				all := cells(n.Name)
+				all := supported(n)
 				for i := range all {
 					all[i].MTU = mtu
 				}
@@ -223,6 +269,7 @@ func TestPodsReachEachOther(t *testing.T) {
 				for _, cell := range all {
 					t.Run(cell.Placement, func(t *testing.T) { reach(t, l, n, cell) })
 				}
+				rulesAreHit(t, l, n)
 			})
 		}
 	}
@@ -274,15 +321,16 @@ func reach(t *testing.T, l *Lab, n network.Network, cell result.Cell) {
 // checkWire holds a network to what it says of its encapsulation.
 func checkWire(t *testing.T, n network.Network, cell result.Cell, server netip.Addr, frames []frame) {
 	t.Helper()
-	plain, vxlan := 0, 0
+	plain, tunnelled := 0, 0
+	want := tunnels()[n.Name]
 	for _, f := range frames {
 		switch {
 		case f.fragmented:
 			t.Errorf("a fragment is on the wire: %+v", f)
 		case f.bytes > cell.MTU+14:
 			t.Errorf("a frame of %d bytes is on the wire: %+v", f.bytes, f)
-		case f.port == 8472 && f.vni == 1 && f.inner == server:
-			vxlan++
+		case f.tunnel != "" && f.tunnel == want && (f.inner == server || f.tunnel == "wireguard"):
+			tunnelled++
 		case f.dst == server:
 			plain++
 		}
@@ -291,8 +339,8 @@ func checkWire(t *testing.T, n network.Network, cell result.Cell, server netip.A
 	if got := plain > 0; got != (inter && n.Encapsulation == "") {
 		t.Errorf("%d packets to %s plain on the wire", plain, server)
 	}
-	if got := vxlan > 0; got != (inter && n.Encapsulation == "vxlan") {
-		t.Errorf("%d packets to %s in VXLAN on the wire", vxlan, server)
+	if got := tunnelled > 0; got != (inter && n.Encapsulation != "") {
+		t.Errorf("%d packets to %s in a tunnel (%q) on the wire", tunnelled, server, want)
 	}
 }
 
@@ -322,6 +370,12 @@ func TestHostPaths(t *testing.T) {
 			}()
 			for _, c := range all {
 				if reason, not := unsupported[c]; not {
+					if strings.HasPrefix(reason, "kernel has no ") {
+						labtest.Feature(t, n.Name, errors.New(reason))
+					}
+					if n.NoInterHost != "" && strings.Contains(reason, n.NoInterHost) {
+						continue
+					}
 					if n.NoHostPaths == "" || !strings.Contains(reason, n.NoHostPaths) {
 						t.Errorf("%s %s: %s", c.Path, c.Placement, reason)
 					}

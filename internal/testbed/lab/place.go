@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/netns"
@@ -56,15 +57,15 @@ func (l *Lab) place(ctx context.Context, c *cluster, s site, peer netip.Addr, ro
 	if err != nil {
 		return testbed.Place{}, fmt.Errorf("%s: %w", name, err)
 	}
-	a, err := l.agent(ctx, ns, role)
+	a, err := l.agent(ctx, c.network.Wrap, ns, role)
 	if err != nil {
 		return testbed.Place{}, fmt.Errorf("%s: agent: %w", name, err)
 	}
 	return testbed.Place{Name: name, Node: node, MTU: mtu, Agent: a}, nil
 }
 
-// agent starts an agent, or gives the one that lives.
-func (l *Lab) agent(ctx context.Context, ns netns.NS, role string) (*agent.Client, error) {
+// agent starts an agent, as what wrap makes of it, or gives the one that lives.
+func (l *Lab) agent(ctx context.Context, wrap []string, ns netns.NS, role string) (*agent.Client, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	id := ns.Name + " " + role
@@ -75,7 +76,7 @@ func (l *Lab) agent(ctx context.Context, ns netns.NS, role string) (*agent.Clien
 		delete(l.agents, id)
 		_ = a.Close() // it is dead; why it died was the answer to its last call
 	}
-	a, err := agent.Start(ctx, l.options.Runner, l.options.Agent, ns.Path)
+	a, err := agent.Start(ctx, l.options.Runner, slices.Concat(wrap, l.options.Agent), ns.Path)
 	if err != nil {
 		return nil, err
 	}

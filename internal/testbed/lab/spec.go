@@ -140,6 +140,9 @@ func (p *planner) support(c result.Cell) (client, server site, err error) {
 	if err != nil {
 		return client, server, err
 	}
+	if client.node != server.node && n.NoInterHost != "" {
+		return client, server, fmt.Errorf("%s has no path between nodes: %s", c.Network, n.NoInterHost)
+	}
 	if (client.pod == 0) != (server.pod == 0) && n.NoHostPaths != "" {
 		return client, server, fmt.Errorf("%s has no path %s: %s", c.Network, c.Path, n.NoHostPaths)
 	}

@@ -1,0 +1,42 @@
+package network
+
+import (
+	"context"
+
+	"github.com/cnibench/cnibench/internal/netns"
+)
+
+// Felix's defaults (Calico v3.27, felix/config): VXLANVNI, VXLANPort.
+const (
+	calicoVNI           = 4096
+	vxlanPort           = 4789
+	calicoVXLANDevice   = "vxlan.calico"
+	calicoVXLANOverhead = 50
+)
+
+// calicoVXLAN is Calico with its pool in mode vxlanMode: Always.
+func calicoVXLAN() Network {
+	n := Network{
+		Name:    "calico/vxlan",
+		Summary: "Calico with VXLAN between nodes: point-to-point veths, vxlan.calico",
+		Model: "Calico v3.27 cni-plugin/pkg/dataplane/linux (pods, by this program's plugin cnibench-calico), " +
+			"felix/dataplane/linux/vxlan_mgr.go (tunnel, neighbours, routes)",
+		LeavesOut:     calicoLeavesOut,
+		Encapsulation: "vxlan",
+		Overhead:      calicoVXLANOverhead,
+		Needs:         []netns.Feature{netns.Veth(), netns.VXLAN()},
+		Plugins:       []string{"host-local"},
+		SetUp: func(_ context.Context, self Node, nodes []Node) error {
+			if err := calicoNode(self); err != nil {
+				return err
+			}
+			t := vxlanTunnel{
+				device: calicoVXLANDevice, vni: calicoVNI, port: vxlanPort, overhead: calicoVXLANOverhead,
+				address: calicoTunnelAddress,
+			}
+			return t.make(self, nodes)
+		},
+	}
+	n.Conflist = template(calicoDirectConflist, n)
+	return n
+}

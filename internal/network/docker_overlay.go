@@ -1,0 +1,163 @@
+package network
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/netns"
+)
+
+//go:embed docker_overlay.conflist
+var dockerOverlayConflist string
+
+// What libnetwork's overlay driver has: the first network identifier after the
+// ingress network's, and 50 bytes less than the link's MTU.
+const (
+	dockerVNI      = 4097
+	dockerOverhead = 50
+	dockerVXLAN    = "vxlan0"
+	dockerSwitch   = "br0"
+)
+
+// dockerOverlay is a network of docker network create --driver overlay.
+func dockerOverlay() Network {
+	n := Network{
+		Name:    "docker/overlay",
+		Summary: "Docker's overlay: on each node a bridge and VXLAN in a namespace of their own, one subnet for all nodes",
+		Model: "Docker Engine 27, moby libnetwork/drivers/overlay (ov_network.go, ov_utils.go, peerdb.go): VXLAN as an ARP proxy, " +
+			"an entry for each container of other nodes (containers by this program's plugin cnibench-docker-overlay)",
+		LeavesOut:     "the second device to docker_gwbridge, encryption, virtual addresses of services by ipvs, gossip (entries are set)",
+		NoHostPaths:   "a container of an overlay has a node's side by its second device alone, docker_gwbridge, which is left out",
+		Encapsulation: "vxlan",
+		Overhead:      dockerOverhead,
+		Needs:         []netns.Feature{netns.Veth(), netns.Bridge(), netns.VXLAN()},
+		Plugins:       []string{"host-local"},
+		SetUp: func(_ context.Context, self Node, _ []Node) error {
+			if err := dockerSandboxUp(self); err != nil {
+				return fmt.Errorf("overlay of %s: %w", self.Name, err)
+			}
+			return nil
+		},
+		PodsAdded: func(_ context.Context, self Node, nodes []Node, pods []Pod) error {
+			return dockerPeers(self, nodes, pods)
+		},
+	}
+	n.Conflist = template(dockerOverlayConflist, n)
+	return n
+}
+
+// dockerSandbox is the namespace of the network on one node. Its name begins
+// with the node's, so it goes with the lab.
+func dockerSandbox(self Node) netns.NS { return netns.Named(self.NS.Name + "-overlay") }
+
+// dockerSandboxUp makes the namespace with the bridge and the tunnel in it. The
+// tunnel is made in the node's namespace and moved, so that its packets leave
+// by the node.
+func dockerSandboxUp(self Node) error {
+	sandbox, err := netns.New(dockerSandbox(self).Name)
+	if err != nil {
+		return err
+	}
+	mtu := self.MTU - dockerOverhead
+	if err := netns.AddBridge(sandbox, dockerSwitch, mtu); err != nil {
+		return err
+	}
+	outside, err := netns.Handle(self.NS)
+	if err != nil {
+		return err
+	}
+	defer outside.Close()
+	la := netlink.NewLinkAttrs()
+	la.Name, la.MTU = dockerVXLAN, mtu
+	vxlan := &netlink.Vxlan{
+		LinkAttrs: la, VxlanId: dockerVNI, Port: vxlanPort, Learning: true, Proxy: true, L2miss: true, L3miss: true,
+	}
+	if err := outside.LinkAdd(vxlan); err != nil {
+		return fmt.Errorf("%s: %w", dockerVXLAN, err)
+	}
+	into, err := os.Open(sandbox.Path)
+	if err != nil {
+		return err
+	}
+	defer into.Close()
+	if err := outside.LinkSetNsFd(vxlan, int(into.Fd())); err != nil {
+		return fmt.Errorf("%s into %s: %w", dockerVXLAN, sandbox.Name, err)
+	}
+	inside, err := netns.Handle(sandbox)
+	if err != nil {
+		return err
+	}
+	defer inside.Close()
+	return dockerJoin(inside, dockerVXLAN)
+}
+
+// dockerJoin puts a device of the sandbox on its bridge.
+func dockerJoin(h *netlink.Handle, name string) error {
+	bridge, err := netns.Link(h, dockerSwitch)
+	if err != nil {
+		return err
+	}
+	dev, err := netns.Link(h, name)
+	if err != nil {
+		return err
+	}
+	if err := h.LinkSetMasterByIndex(dev, bridge.Attrs().Index); err != nil {
+		return fmt.Errorf("%s on %s: %w", name, dockerSwitch, err)
+	}
+	if err := h.LinkSetUp(dev); err != nil {
+		return fmt.Errorf("%s: up: %w", name, err)
+	}
+	return nil
+}
+
+// dockerMAC is the address that Docker makes of a container's own.
+func dockerMAC(a netip.Addr) net.HardwareAddr {
+	b := a.As4()
+	return net.HardwareAddr{0x02, 0x42, b[0], b[1], b[2], b[3]}
+}
+
+// dockerPeers sets what peerdb.go sets for each container of another node: its
+// hardware address, which the tunnel answers for, and the node that has it.
+func dockerPeers(self Node, nodes []Node, pods []Pod) error {
+	h, err := netns.Handle(dockerSandbox(self))
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	dev, err := netns.Link(h, dockerVXLAN)
+	if err != nil {
+		return err
+	}
+	node := map[int]Node{}
+	for _, n := range nodes {
+		node[n.Index] = n
+	}
+	for _, p := range pods {
+		if p.Node == self.Index {
+			continue
+		}
+		at, ok := node[p.Node]
+		if !ok {
+			return errors.New("a pod is on a node that is not there")
+		}
+		neighbour := netlink.Neigh{
+			LinkIndex: dev.Attrs().Index, State: netlink.NUD_PERMANENT, IP: p.Address.AsSlice(), HardwareAddr: dockerMAC(p.Address),
+		}
+		forward := netlink.Neigh{
+			LinkIndex: dev.Attrs().Index, State: netlink.NUD_PERMANENT, Family: unix.AF_BRIDGE, Flags: netlink.NTF_SELF,
+			IP: at.Address.Addr().AsSlice(), HardwareAddr: dockerMAC(p.Address),
+		}
+		if err := errors.Join(h.NeighSet(&neighbour), h.NeighSet(&forward)); err != nil {
+			return fmt.Errorf("entry for %s: %w", p.Address, err)
+		}
+	}
+	return nil
+}

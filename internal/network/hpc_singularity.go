@@ -1,0 +1,36 @@
+package network
+
+import (
+	"fmt"
+
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/netns"
+)
+
+// hpcSingularity is what Singularity and Apptainer do to the network by
+// default, which is nothing: programs are in a mount and a process namespace of
+// their own and in their node's network.
+func hpcSingularity() Network {
+	return Network{
+		Name:    "hpc/singularity",
+		Summary: "Singularity/Apptainer: the node's own network, in a mount and a process namespace",
+		Model:   "Apptainer 1.3 user guide, run --pid without --net: namespaces by util-linux unshare",
+		LeavesOut: "the image (its root file system by overlay or squashfs), user namespaces, seccomp, cgroups; " +
+			"what of it a network's traffic could see is the two namespaces",
+		HostNetwork: true,
+		Needs:       []netns.Feature{unshareTool()},
+		// --kill-child: nothing of it outlives unshare, which dies with this program.
+		Wrap: []string{"unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc"},
+	}
+}
+
+func unshareTool() netns.Feature {
+	return netns.Feature{
+		Name: "unshare", Doc: "the network hpc/singularity", Mend: "apt-get install util-linux", Probe: func() error {
+			if _, err := exec.LookPath("unshare"); err != nil {
+				return fmt.Errorf("unshare is not installed: apt-get install util-linux")
+			}
+			return nil
+		},
+	}
+}

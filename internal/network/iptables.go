@@ -1,0 +1,135 @@
+package network
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/netns"
+)
+
+// iptablesRestore is the program that networks' rules are given to: iptables
+// over nf_tables, the mode that current distributions have and that agents
+// choose there.
+const iptablesRestore = "iptables-nft-restore"
+
+// ruleNeeds are the features of networks that filter by iptables and ipset.
+func ruleNeeds() []netns.Feature {
+	return []netns.Feature{iptablesTool(), netns.NFTables(), netns.Conntrack(), netns.IPSet()}
+}
+
+// iptablesTool is the program, as a feature of the machine.
+func iptablesTool() netns.Feature {
+	return netns.Feature{
+		Name: iptablesRestore, Doc: "rules of networks", Mend: "apt-get install iptables", Probe: func() error {
+			if _, err := exec.LookPath(iptablesRestore); err != nil {
+				return fmt.Errorf("%s is not installed: apt-get install iptables", iptablesRestore)
+			}
+			return nil
+		},
+	}
+}
+
+// table is one table of iptables: rules in order, chains made before them.
+type table struct {
+	name   string
+	policy map[string]string // of built-in chains
+	chains []string
+	rules  []string
+}
+
+// chain adds a chain with its rules, each without "-A CHAIN".
+func (t *table) chain(name string, rules ...string) {
+	t.chains = append(t.chains, name)
+	t.add(name, rules...)
+}
+
+// add appends rules to a chain.
+func (t *table) add(chain string, rules ...string) {
+	for _, r := range rules {
+		t.rules = append(t.rules, "-A "+chain+" "+r)
+	}
+}
+
+// insert puts a rule at a chain's head.
+func (t *table) insert(chain, rule string) { t.rules = append(t.rules, "-I "+chain+" "+rule) }
+
+// String is the table in iptables-restore's language. With its --noflush a
+// chain that is named is emptied, others stay.
+func (t *table) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%s\n", t.name)
+	for _, chain := range []string{"INPUT", "FORWARD", "OUTPUT"} {
+		if p := t.policy[chain]; p != "" {
+			fmt.Fprintf(&b, ":%s %s [0:0]\n", chain, p)
+		}
+	}
+	for _, c := range t.chains {
+		fmt.Fprintf(&b, ":%s - [0:0]\n", c)
+	}
+	for _, r := range t.rules {
+		b.WriteString(r + "\n")
+	}
+	b.WriteString("COMMIT\n")
+	return b.String()
+}
+
+// restore gives tables to the kernel, each in one step.
+func restore(ctx context.Context, self Node, tables ...*table) error {
+	r := exec.NewRunner()
+	defer r.Close()
+	var text strings.Builder
+	for _, t := range tables {
+		text.WriteString(t.String())
+	}
+	_, err := r.Run(ctx, exec.Cmd{
+		Argv: []string{iptablesRestore, "--noflush"}, NetNS: self.NS.Path, Stdin: strings.NewReader(text.String()),
+	})
+	if err != nil {
+		return fmt.Errorf("%s: rules: %w", self.Name, err)
+	}
+	return nil
+}
+
+// ipset is a set and its members.
+type ipset struct {
+	name, kind string // kind is "hash:net" or "hash:ip"
+	members    []netip.Prefix
+}
+
+// fillSets makes sets where they are not there yet, and adds the members.
+func fillSets(self Node, sets ...ipset) error {
+	var h *netlink.Handle
+	err := netns.Do(self.NS, func() (err error) {
+		h, err = netlink.NewHandle(unix.NETLINK_NETFILTER)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("ipset in %s: %w", self.NS.Name, err)
+	}
+	defer h.Close()
+	for _, s := range sets {
+		err := h.IpsetCreate(s.name, s.kind, netlink.IpsetCreateOptions{Replace: true, Family: unix.AF_INET})
+		if err != nil {
+			return fmt.Errorf("ipset %s in %s: %w", s.name, self.NS.Name, err)
+		}
+		for _, m := range s.members {
+			entry := &netlink.IPSetEntry{IP: m.Addr().AsSlice(), Replace: true}
+			if s.kind == "hash:net" {
+				entry.CIDR = uint8(m.Bits())
+			}
+			if err := h.IpsetAdd(s.name, entry); err != nil {
+				return fmt.Errorf("ipset %s in %s: add %s: %w", s.name, self.NS.Name, m, err)
+			}
+		}
+	}
+	return nil
+}
+
+// single is an address as a prefix of its own.
+func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }

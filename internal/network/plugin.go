@@ -1,0 +1,115 @@
+package network
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/containernetworking/cni/pkg/invoke"
+	"github.com/containernetworking/cni/pkg/skel"
+	"github.com/containernetworking/cni/pkg/types"
+	current "github.com/containernetworking/cni/pkg/types/100"
+	"github.com/vishvananda/netlink"
+
+	"github.com/cnibench/cnibench/internal/netns"
+)
+
+// OwnPlugin is a CNI plugin that this program provides itself.
+type OwnPlugin struct {
+	Name  string
+	Funcs skel.CNIFuncs
+}
+
+// OwnPlugins is all of them.
+func OwnPlugins() []OwnPlugin {
+	return []OwnPlugin{
+		{"cnibench-calico", skel.CNIFuncs{Add: calicoAdd, Del: podDel, Check: podCheck}},
+		{"cnibench-docker-overlay", skel.CNIFuncs{Add: dockerOverlayAdd, Del: podDel, Check: podCheck}},
+		{"cnibench-coordinator", skel.CNIFuncs{Add: coordinatorAdd, Del: coordinatorDel, Check: podCheck}},
+	}
+}
+
+// podConf is the configuration of those of them that make a pod's device.
+type podConf struct {
+	types.NetConf
+	MTU int `json:"mtu"`
+	// Sandbox is the file of the overlay's namespace (cnibench-docker-overlay).
+	Sandbox string `json:"sandbox"`
+}
+
+// ipamAdd reads the configuration and gets the pod's one IPv4 address of its
+// IPAM plugin. Where a later step fails the caller gives it back by ipamDel.
+func ipamAdd(args *skel.CmdArgs) (podConf, *current.Result, error) {
+	var conf podConf
+	if err := json.Unmarshal(args.StdinData, &conf); err != nil {
+		return conf, nil, fmt.Errorf("configuration: %w", err)
+	}
+	if conf.IPAM.Type == "" {
+		return conf, nil, errors.New(`configuration: "ipam" is missing`)
+	}
+	got, err := invoke.DelegateAdd(context.Background(), conf.IPAM.Type, args.StdinData, nil)
+	if err != nil {
+		return conf, nil, err
+	}
+	result, err := current.NewResultFromResult(got)
+	if err == nil && (len(result.IPs) != 1 || result.IPs[0].Address.IP.To4() == nil) {
+		err = fmt.Errorf("IPAM plugin %s gave %d addresses: this plugin takes one IPv4 address", conf.IPAM.Type, len(result.IPs))
+	}
+	if err != nil {
+		return conf, nil, errors.Join(err, ipamDel(conf, args))
+	}
+	return conf, result, nil
+}
+
+func ipamDel(conf podConf, args *skel.CmdArgs) error {
+	return invoke.DelegateDel(context.Background(), conf.IPAM.Type, args.StdinData, nil)
+}
+
+// podDel gives the address back and takes the pod's device away. It is no
+// error for a pod that is not there, or was added in part.
+func podDel(args *skel.CmdArgs) error {
+	var conf podConf
+	if err := json.Unmarshal(args.StdinData, &conf); err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	if err := ipamDel(conf, args); err != nil {
+		return err
+	}
+	return delPodDevice(args, args.IfName)
+}
+
+// delPodDevice takes a device of a pod away, where both are there.
+func delPodDevice(args *skel.CmdArgs, name string) error {
+	if args.Netns == "" {
+		return nil
+	}
+	err := netns.Do(podNS(args), func() error {
+		dev, err := netlink.LinkByName(name)
+		var gone netlink.LinkNotFoundError
+		if errors.As(err, &gone) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return netlink.LinkDel(dev)
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// podCheck looks for the pod's device.
+func podCheck(args *skel.CmdArgs) error {
+	return netns.Do(podNS(args), func() error {
+		if _, err := netlink.LinkByName(args.IfName); err != nil {
+			return fmt.Errorf("device %s: %w", args.IfName, err)
+		}
+		return nil
+	})
+}
+
+func podNS(args *skel.CmdArgs) netns.NS { return netns.NS{Name: args.ContainerID, Path: args.Netns} }

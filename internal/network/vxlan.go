@@ -1,0 +1,101 @@
+package network
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/netns"
+)
+
+// vxlanTunnel is a VXLAN device on each node whose entries are all static, as
+// flannel (v0.28.0, pkg/backend/vxlan) and Calico (v3.27, felix/vxlan) make it.
+type vxlanTunnel struct {
+	device              string
+	vni, port, overhead int
+	// address is a node's own on the tunnel.
+	address func(Node) netip.Addr
+}
+
+// vtepMAC is a node's address on the tunnel. Agents draw one and publish it;
+// here all nodes know all others', so it is made of the node's number.
+func vtepMAC(n Node) net.HardwareAddr {
+	return net.HardwareAddr{0x0e, 0xcb, 0, 0, byte(n.Index >> 8), byte(n.Index)}
+}
+
+// make makes the device and the entries to each other node, in the order of
+// flannel's vxlan_network.go: neighbour, forwarding entry, and last the route,
+// so that the kernel never asks for the address on the tunnel.
+func (v vxlanTunnel) make(self Node, nodes []Node) error {
+	h, err := netns.Handle(self.NS)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	under, err := netns.Link(h, self.Device)
+	if err != nil {
+		return err
+	}
+	la := netlink.NewLinkAttrs()
+	la.Name, la.HardwareAddr, la.MTU = v.device, vtepMAC(self), self.MTU-v.overhead
+	vxlan := &netlink.Vxlan{
+		LinkAttrs: la, VxlanId: v.vni, VtepDevIndex: under.Attrs().Index,
+		SrcAddr: self.Address.Addr().AsSlice(), Port: v.port, Learning: false,
+	}
+	if err := h.LinkAdd(vxlan); err != nil {
+		return fmt.Errorf("%s on %s: %w", v.device, self.Name, err)
+	}
+	if err := tunnelUp(h, vxlan, v.address(self)); err != nil {
+		return fmt.Errorf("%s on %s: %w", v.device, self.Name, err)
+	}
+	for _, peer := range nodes {
+		if peer.Index == self.Index {
+			continue
+		}
+		if err := v.peer(h, vxlan.Index, peer); err != nil {
+			return fmt.Errorf("%s on %s: to %s: %w", v.device, self.Name, peer.Name, err)
+		}
+	}
+	return nil
+}
+
+func (v vxlanTunnel) peer(h *netlink.Handle, device int, peer Node) error {
+	address := v.address(peer).AsSlice()
+	err := h.NeighSet(&netlink.Neigh{
+		LinkIndex: device, State: netlink.NUD_PERMANENT, Type: unix.RTN_UNICAST,
+		IP: address, HardwareAddr: vtepMAC(peer),
+	})
+	if err != nil {
+		return fmt.Errorf("neighbour: %w", err)
+	}
+	err = h.NeighSet(&netlink.Neigh{
+		LinkIndex: device, State: netlink.NUD_PERMANENT, Family: unix.AF_BRIDGE, Flags: netlink.NTF_SELF,
+		IP: peer.Address.Addr().AsSlice(), HardwareAddr: vtepMAC(peer),
+	})
+	if err != nil {
+		return fmt.Errorf("forwarding entry: %w", err)
+	}
+	err = h.RouteReplace(&netlink.Route{
+		LinkIndex: device, Scope: netlink.SCOPE_UNIVERSE, Dst: ipNet(peer.PodCIDR), Gw: address,
+		Flags: int(netlink.FLAG_ONLINK),
+	})
+	if err != nil {
+		return fmt.Errorf("route: %w", err)
+	}
+	return nil
+}
+
+// tunnelUp gives a tunnel device its address, as a /32 so that no broadcast
+// routes come with it, and sets it up.
+func tunnelUp(h *netlink.Handle, dev netlink.Link, address netip.Addr) error {
+	if err := h.AddrAdd(dev, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(address, 32))}); err != nil {
+		return fmt.Errorf("address: %w", err)
+	}
+	if err := h.LinkSetUp(dev); err != nil {
+		return fmt.Errorf("up: %w", err)
+	}
+	return nil
+}

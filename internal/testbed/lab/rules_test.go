@@ -1,0 +1,171 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// hits are, for each network with rules, regular expressions of rules of a
+// node's that datagrams between pods of two nodes and of one node must have
+// passed.
+func hits() map[string][]string {
+	const mark, ret = "-j MARK --set-xmark 0x10000/0x10000", "-j RETURN"
+	felix := []string{
+		"-A FORWARD .*-j cali-FORWARD", "-A cali-FORWARD -i cali\\+ .*-j cali-from-wl-dispatch", "-A cali-FORWARD -o cali\\+ .*-j cali-to-wl-dispatch",
+		"-A cali-from-wl-dispatch.* -g cali-fw-cali", "-A cali-to-wl-dispatch.* -g cali-tw-cali",
+		"-A cali-fw-cali.*RELATED,ESTABLISHED -j ACCEPT", "-A cali-tw-cali.*RELATED,ESTABLISHED -j ACCEPT",
+		"-A cali-fw-cali.*-j cali-po-default.lab", "-A cali-tw-cali.*-j cali-pi-default.lab",
+		"-A cali-po-default.lab -p udp .*--match-set cali40s:lab-pods dst .*" + mark, "-A cali-po-default.lab .*" + ret,
+		"-A cali-pi-default.lab -p udp .*--match-set cali40s:lab-pods src .*" + mark,
+		"-A FORWARD .*--mark 0x10000/0x10000 -j ACCEPT",
+		"-A cali-PREROUTING -i cali\\+ .*-j MARK --set-xmark 0x40000/0x40000", // raw
+		"-A cali-PREROUTING .*RELATED,ESTABLISHED -j ACCEPT",                  // mangle
+		"-A cali-POSTROUTING .*-j cali-nat-outgoing",                          // nat
+	}
+	router := []string{`-A FORWARD -o eth0 .*-j ACCEPT`, `-A FORWARD -o kube-bridge .*-j ACCEPT`}
+	return map[string][]string{
+		"calico/direct-policy": felix,
+		"calico/ipip-policy":   append(felix, "-A cali-INPUT -p ipencap .*-j ACCEPT"),
+		"calico/vxlan-policy":  append(felix, "-A cali-INPUT -p udp .*--dports 4789 .*-j ACCEPT", "-A cali-PREROUTING -p udp .*--dport 4789 .*-j CT --notrack"),
+		"canal":                felix,
+		"kube-router":          router,
+		"kube-router/policy": {
+			"-A FORWARD .*-j KUBE-ROUTER-FORWARD", "-A KUBE-ROUTER-FORWARD -d 10.244.*-j KUBE-POD-FW-", "-A KUBE-ROUTER-FORWARD -s 10.244.*-j KUBE-POD-FW-",
+			"-A KUBE-ROUTER-FORWARD .*--physdev-is-bridged.*-j KUBE-POD-FW-", "-A KUBE-POD-FW-.*RELATED,ESTABLISHED.*-j ACCEPT",
+			"-A KUBE-POD-FW-.*-j KUBE-NWPLCY-", "-A KUBE-NWPLCY-.*-p udp .*--match-set KUBE-SRC-.*--match-set KUBE-DST-.*" + mark,
+			"-A KUBE-NWPLCY-.*-p udp .*" + ret, "-A KUBE-ROUTER-FORWARD .*--mark 0x20000/0x20000.*-j ACCEPT",
+		},
+		"docker/bridge": {
+			"-A FORWARD -j DOCKER-USER", "-A FORWARD -j DOCKER-ISOLATION-STAGE-1", "-A FORWARD -o docker0 .*RELATED,ESTABLISHED -j ACCEPT",
+			"-A FORWARD -i docker0 -o docker0 -j ACCEPT",
+		},
+	}
+}
+
+// denied are the networks with a policy.
+func denied() []string {
+	return []string{"calico/direct-policy", "calico/ipip-policy", "calico/vxlan-policy", "canal", "kube-router/policy"}
+}
+
+// counters are a node's rules with how often each was hit.
+func counters(t *testing.T, ns netns.NS) map[string]uint64 {
+	t.Helper()
+	r := newRunner(t)
+	out, err := r.Run(t.Context(), exec.Cmd{Argv: []string{"iptables-nft-save", "--counters"}, NetNS: ns.Path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]uint64{}
+	for line := range strings.Lines(string(out.Stdout)) {
+		count, rule, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "["), "] ")
+		packets, _, _ := strings.Cut(count, ":")
+		if n, err := strconv.ParseUint(packets, 10, 64); ok && err == nil {
+			all[rule] += n
+		}
+	}
+	return all
+}
+
+// rulesAreHit looks on node 1 for the rules that the network's packets pass.
+func rulesAreHit(t *testing.T, l *Lab, n network.Network) {
+	t.Helper()
+	want := hits()[n.Name]
+	if len(want) == 0 {
+		return
+	}
+	for _, c := range l.ordered {
+		all := counters(t, c.nodes[0].NS)
+		for _, w := range want {
+			pattern := regexp.MustCompile("^" + w)
+			found, packets := false, uint64(0)
+			for rule, count := range all {
+				if pattern.MatchString(rule) {
+					found, packets = true, packets+count
+				}
+			}
+			if !found || packets == 0 {
+				t.Errorf("rule %q of %s: there %v, hit %d times", w, n.Name, found, packets)
+			}
+		}
+	}
+}
+
+// TestPolicyDenies sends to a port that no policy allows, and then from a pod
+// that the set does not have any more.
+func TestPolicyDenies(t *testing.T) {
+	for _, name := range denied() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // silence is told from an answer by waiting
+			l := New(options(newRunner(t), t.TempDir()))
+			all := cells(name)
+			buildLab(t, l, all)
+			for _, cell := range all {
+				c := l.clusters[keyOf(cell)]
+				from, to, err := sites(cell, false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				first, _ := network.PolicyPorts()
+				allowed := echoPort(t, c.ns(to), netip.AddrPortFrom(c.address(to), first))
+				forbidden := echoPort(t, c.ns(to), netip.AddrPortFrom(c.address(to), first-1))
+				if err := ask(c.ns(from), allowed, 100); err != nil {
+					t.Errorf("%s: port %d: %v", cell.Placement, first, err)
+				}
+				if err := ask(c.ns(from), forbidden, 100); !refused(err) {
+					t.Errorf("%s: port %d: %v, want no answer", cell.Placement, first-1, err)
+				}
+			}
+			withoutSet(t, l, all)
+		})
+	}
+}
+
+// withoutSet empties the policy's sets on node 2: what was allowed is denied.
+func withoutSet(t *testing.T, l *Lab, all []result.Cell) {
+	t.Helper()
+	cell := all[0] // between nodes
+	c := l.clusters[keyOf(cell)]
+	from, to, err := sites(cell, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns := c.nodes[to.node-1].NS
+	out, err := newRunner(t).Run(t.Context(), exec.Cmd{Argv: []string{"ipset", "list", "-name"}, NetNS: ns.Path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range strings.Lines(string(out.Stdout)) {
+		name = strings.TrimSpace(name)
+		if !strings.HasPrefix(name, "cali40s:") && !strings.HasPrefix(name, "KUBE-SRC-") {
+			continue
+		}
+		_, err := newRunner(t).Run(t.Context(), exec.Cmd{
+			Argv: []string{"ipset", "del", "-exist", name, c.address(from).String()}, NetNS: ns.Path,
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	server := echo(t, c.ns(to), c.address(to))
+	if err := ask(c.ns(from), server, 100); !refused(err) {
+		t.Errorf("from a pod that is not in the set: %v, want no answer", err)
+	}
+}
+
+// refused tells an answer of "denied" from other errors: silence where packets
+// are dropped, ICMP where they are rejected.
+func refused(err error) bool {
+	return err != nil && (strings.Contains(fmt.Sprint(err), "i/o timeout") || errors.Is(err, unix.ECONNREFUSED))
+}
