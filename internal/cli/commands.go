@@ -17,8 +17,8 @@ type commandLines struct {
 }
 
 // commands gives, for each distinct traffic that a tool makes, the command
-// lines of both ends. Addresses and ports are chosen at run time; here they are
-// a documentation address and "{port}".
+// lines of both ends. Addresses, ports and folders are chosen at run time; here
+// they are "{address}", "{port}" and "{dir}".
 func commands(c campaign.Campaign, p plan.Plan) ([]commandLines, error) {
 	var out []commandLines
 	seen := map[string]bool{}
@@ -36,7 +36,7 @@ func commands(c campaign.Campaign, p plan.Plan) ([]commandLines, error) {
 		if err != nil {
 			return nil, err
 		}
-		drive, err := w.Drive(params, netip.MustParseAddrPort("192.0.2.1:0"))
+		drive, err := w.Drive(params, netip.AddrPort{})
 		if err != nil {
 			return nil, err
 		}

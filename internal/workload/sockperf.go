@@ -233,7 +233,8 @@ func sockperfRoundTrips(m metrics, text string, seen float64) (trips float64, er
 // server received of it.
 func sockperfThroughput(m metrics, p Params, text, server string) (measured float64, warnings []string, err error) {
 	sent, err1 := sockperfFind(text, "messages sent", `Total of (\d+) messages sent in ([\d.]+) sec`)
-	rate, err2 := sockperfFind(text, "Message Rate", `Summary: Message Rate is (\d+) \[msg/sec\]`)
+	// Of messages larger than its idea of a packet it tells a packet rate too.
+	rate, err2 := sockperfFind(text, "Message Rate", `Summary: Message Rate is (\d+) \[msg/sec\](?:, Packet Rate is about \d+ \[pkt/sec\] \(\d+ ip frags / msg\))?`)
 	received, err3 := sockperfFind(server, "messages received (the server's)", `Total (\d+) messages received and handled`)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return 0, nil, err

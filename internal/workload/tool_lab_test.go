@@ -175,6 +175,7 @@ func toolCells() []struct {
 		{"under_load", result.Cell{Workload: "sockperf", Test: "under-load", Protocol: "udp", MessageBytes: 64, RatePerSecond: 5000}},
 		{"throughput_udp", result.Cell{Workload: "sockperf", Test: "throughput", Protocol: "udp", MessageBytes: 64}},
 		{"throughput_tcp", result.Cell{Workload: "sockperf", Test: "throughput", Protocol: "tcp", MessageBytes: 1472}},
+		{"throughput_tcp_9000", result.Cell{Workload: "sockperf", Test: "throughput", Protocol: "tcp", MessageBytes: 9000}},
 		{"get", result.Cell{Workload: "redis", Test: "get", MessageBytes: 1000, Streams: 50}},
 		{"set", result.Cell{Workload: "redis", Test: "set", MessageBytes: 1000, Streams: 50, Family: "ipv6"}},
 		{"keep_alive", result.Cell{Workload: "http", Test: "keep-alive", MessageBytes: 1024, Streams: 10}},
