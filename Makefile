@@ -9,7 +9,7 @@ export CGO_ENABLED := 0
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run test quick build lint fmt tools bench-lab bench-traffic clean
+.PHONY: help run test quick build lint fmt tools bench-lab bench-traffic bench-probes clean
 
 ## help: this list
 help:
@@ -54,6 +54,10 @@ bench-lab:
 ## bench-traffic: the native engine beside iperf3, netperf and sockperf
 bench-traffic:
 	go run ./bench/traffic
+
+## bench-probes: what the probes themselves cost
+bench-probes:
+	go run ./bench/probes
 
 ## clean: remove what was built; results stay
 clean:
