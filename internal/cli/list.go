@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -50,12 +51,16 @@ func listCommand(stdout io.Writer) *cobra.Command {
 			case "profiles":
 				rows = append(rows, listed{Name: lab.DefaultProfile, Summary: "settings as the kernel gives them"})
 			}
+			write := writeRows
+			if args[0] == "networks" {
+				write = writeNetworks
+			}
 			if asJSON {
 				enc := json.NewEncoder(stdout)
 				enc.SetIndent("", "  ")
 				return enc.Encode(rows)
 			}
-			return writeRows(stdout, rows)
+			return write(stdout, rows)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -99,14 +104,31 @@ func listWorkloads() []listed {
 	return rows
 }
 
+// writeNetworks shows what a network is, how its packets look on the wire and
+// whether it can be had here.
+func writeNetworks(w io.Writer, rows []listed) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "NETWORK\tKIND\tENCAPSULATION\tHERE\tSUMMARY")
+	for _, r := range rows {
+		kind, encapsulation, here := "real", "none", "yes"
+		if r.Model != "" {
+			kind = "model"
+		}
+		if r.Encapsulation != "" {
+			encapsulation = r.Encapsulation
+		}
+		if len(r.Missing) > 0 {
+			here = strings.Join(slices.Compact(r.Missing), "; ")
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", r.Name, kind, encapsulation, here, r.Summary)
+	}
+	return tw.Flush()
+}
+
 func writeRows(w io.Writer, rows []listed) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, r := range rows {
-		kind := ""
-		if r.Model != "" {
-			kind = "model: "
-		}
-		fmt.Fprintf(tw, "%s\t%s%s\n", r.Name, kind, r.Summary)
+		fmt.Fprintf(tw, "%s\t%s\n", r.Name, r.Summary)
 		for _, m := range slices.Compact(r.Missing) {
 			fmt.Fprintf(tw, "\t  not here: %s\n", m)
 		}

@@ -109,6 +109,7 @@ namespaces; nothing is created in the machine's own namespace.`,
 		listCommand(stdout),
 		labCommand(stdout, stderr),
 		agentCommand(stdout),
+		tunnelCommand(),
 	)
 	return root
 }

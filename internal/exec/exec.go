@@ -230,15 +230,20 @@ func (r *Runner) command(ctx context.Context, c Cmd) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-func (r *Runner) start(cmd *exec.Cmd, netns string) error {
+// launch starts a program from the thread.
+func (r *Runner) launch(cmd *exec.Cmd, netns string) error {
 	s := start{cmd: cmd, netns: netns, answer: make(chan error, 1)}
 	select {
 	case r.starts <- s:
-		if err := <-s.answer; err != nil {
-			return err
-		}
+		return <-s.answer
 	case <-r.done:
 		return errors.New("the runner is closed")
+	}
+}
+
+func (r *Runner) start(cmd *exec.Cmd, netns string) error {
+	if err := r.launch(cmd, netns); err != nil {
+		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -303,6 +308,22 @@ func (r *Runner) StartPiped(ctx context.Context, c Cmd) (*Process, error) {
 		return nil, &Error{Cmd: c, Err: err}
 	}
 	return p, nil
+}
+
+// Detach starts a program that outlives the runner and this program: what ends
+// it is left to the caller. What it says goes to log.
+func (r *Runner) Detach(c Cmd, log *os.File) error {
+	cmd, err := r.command(context.Background(), c)
+	if err != nil {
+		return err
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := r.launch(cmd, c.NetNS); err != nil {
+		return &Error{Cmd: c, Err: err}
+	}
+	go func() { _ = cmd.Wait() }() // no zombie; how it ended is in its log
+	return nil
 }
 
 // LookPath finds a program in PATH.

@@ -90,6 +90,7 @@ func List() []Network {
 		flannelVXLAN(),
 		flannelVXLANNoOffload(),
 		flannelHostGW(),
+		flannelUDP(),
 		flannelIPIP(),
 		flannelWireGuard(),
 		calicoDirect(),

@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/cni"
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/tunnel"
 )
 
 // TestMain lets the test binary be what the lab starts: a CNI plugin, an
@@ -23,6 +24,12 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case "agent":
 			os.Exit(agent.Serve(context.Background(), os.Stdin, os.Stdout))
+		case "tunnel":
+			if err := tunnel.ServeArg(context.Background(), os.Args[2]); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
 		case "owner":
 			os.Exit(owner(os.Args[2]))
 		}
@@ -37,7 +44,7 @@ func owner(dir string) int {
 	l := New(options(r, dir))
 	fmt.Println("building")
 	all := cells("bridge", "flannel/vxlan", "calico/direct-policy", "macvlan", "host", "docker/overlay",
-		"spiderpool/macvlan-routed", "hpc/singularity")
+		"spiderpool/macvlan-routed", "hpc/singularity", "flannel/udp")
 	if _, err := l.Build(context.Background(), all); err != nil {
 		fmt.Println(err)
 		return 1

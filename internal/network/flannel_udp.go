@@ -1,0 +1,130 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/tunnel"
+)
+
+// What flannel v0.28.0, pkg/backend/udp has: its device, its port, an IPv4 and
+// a UDP header.
+const (
+	flannelUDPDevice   = "flannel0"
+	flannelUDPPort     = 8285
+	flannelUDPOverhead = 28
+)
+
+// flannelUDP does what flannel's backend udp does.
+func flannelUDP() Network {
+	n := Network{
+		Name:          "flannel/udp",
+		Summary:       "flannel with UDP from user space between nodes: cni0 bridge, flannel0 tun device",
+		Model:         "flannel v0.28.0 pkg/backend/udp (device, routes, one thread for both ways by this program's own forwarder), its delegate to the bridge plugin in Documentation/kube-flannel.yml",
+		LeavesOut:     flannelLeavesOut + "; ICMP for pods on no node; the forwarder is Go, flannel's is C",
+		Encapsulation: "udp",
+		Overhead:      flannelUDPOverhead,
+		Needs:         []netns.Feature{netns.Veth(), netns.Bridge(), netns.TUN()},
+		Wants:         []netns.Feature{netns.BridgeNetfilter()},
+		Plugins:       []string{"bridge", "host-local"},
+		SetUp: func(ctx context.Context, self Node, nodes []Node) error {
+			if err := kubernetesNode(self); err != nil {
+				return err
+			}
+			if err := flannelUDPNode(ctx, self, nodes); err != nil {
+				return fmt.Errorf("%s on %s: %w", flannelUDPDevice, self.Name, err)
+			}
+			return nil
+		},
+	}
+	n.Conflist = template(flannelConflist, n)
+	return n
+}
+
+func flannelUDPNode(ctx context.Context, self Node, nodes []Node) error {
+	if err := startForwarder(self, nodes); err != nil {
+		return err
+	}
+	h, err := netns.Handle(self.NS)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	dev, err := forwarderDevice(ctx, h, self)
+	if err != nil {
+		return err
+	}
+	if err := h.LinkSetMTU(dev, self.MTU-flannelUDPOverhead); err != nil {
+		return fmt.Errorf("MTU: %w", err)
+	}
+	if err := tunnelUp(h, dev, self.PodCIDR.Addr()); err != nil {
+		return err
+	}
+	err = h.RouteReplace(&netlink.Route{LinkIndex: dev.Attrs().Index, Dst: ipNet(Pods())})
+	if err != nil {
+		return fmt.Errorf("route to %s: %w", Pods(), err)
+	}
+	return nil
+}
+
+// startForwarder starts this program as the node's forwarder. It outlives this
+// process where the lab does; whoever takes the lab down kills what is in its
+// namespaces.
+func startForwarder(self Node, nodes []Node) error {
+	c := tunnel.Config{Device: flannelUDPDevice, Local: netip.AddrPortFrom(self.Address.Addr(), flannelUDPPort)}
+	for _, peer := range nodes {
+		if peer.Index != self.Index {
+			c.Routes = append(c.Routes, tunnel.Route{Pods: peer.PodCIDR, Node: netip.AddrPortFrom(peer.Address.Addr(), flannelUDPPort)})
+		}
+	}
+	arg, err := c.Arg()
+	if err != nil {
+		return err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	log, err := os.Create(forwarderLog(self))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	r := exec.NewRunner()
+	defer r.Close()
+	return r.Detach(exec.Cmd{Argv: []string{program, "tunnel", arg}, NetNS: self.NS.Path}, log)
+}
+
+func forwarderLog(self Node) string { return filepath.Join(self.DataDir, "tunnel.log") }
+
+// forwarderDevice waits for the device, which tells that the forwarder is ready.
+func forwarderDevice(ctx context.Context, h *netlink.Handle, self Node) (netlink.Link, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, errors.New("the forwarder made no device"))
+	defer cancel()
+	for {
+		dev, err := netns.Link(h, flannelUDPDevice)
+		var gone netlink.LinkNotFoundError
+		if !errors.As(err, &gone) {
+			return dev, err
+		}
+		said, _ := os.ReadFile(forwarderLog(self))
+		if text := strings.TrimSpace(string(said)); text != "" {
+			return nil, fmt.Errorf("the forwarder said: %s", text)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
