@@ -9,7 +9,7 @@ export CGO_ENABLED := 0
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run test quick build lint fmt tools bench-lab bench-traffic bench-probes clean
+.PHONY: help run test quick build lint fmt tools bench-lab bench-traffic bench-probes bpf clean
 
 ## help: this list
 help:
@@ -58,6 +58,14 @@ bench-traffic:
 ## bench-probes: what the probes themselves cost
 bench-probes:
 	go run ./bench/probes
+
+## bpf: compile the eBPF programs anew (needs clang-19, llvm-19 and libbpf-dev); their objects are committed
+bpf: export BPF2GO_CC := clang-19
+bpf: export BPF2GO_STRIP := llvm-strip-19
+bpf: export BPF2GO_CFLAGS := -O2 -Wall -Werror -mcpu=v3 -I/usr/include/$(shell uname -m)-linux-gnu
+bpf:
+	go generate ./bpf
+	cd bpf && sha256sum *.c *.h *.o > SHA256SUMS
 
 ## clean: remove what was built; results stay
 clean:

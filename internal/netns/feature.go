@@ -39,6 +39,7 @@ func Features() []Feature {
 		WireGuard(), TUN(), IFB(), Dummy(), Bonding(), VRF(), VLAN(), OpenVSwitch(), IPVS(),
 		TBF(), HTB(), Netem(), FQ(), FQCoDel(), Clsact(),
 		IPTables(), NFTables(), IPSet(), Conntrack(),
+		BPFAtDevice(), BPFRedirect(), BPFSockmap(),
 	}
 }
 

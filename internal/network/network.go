@@ -107,6 +107,10 @@ func List() []Network {
 		spiderpoolIPVLAN(),
 		dockerOverlay(),
 		hpcSingularity(),
+		ciliumNative(),
+		ciliumNativePolicy(),
+		ciliumVXLAN(),
+		ciliumGeneve(),
 	}
 }
 

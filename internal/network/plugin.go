@@ -27,6 +27,7 @@ func OwnPlugins() []OwnPlugin {
 	return []OwnPlugin{
 		{"cnibench-calico", skel.CNIFuncs{Add: calicoAdd, Del: podDel, Check: podCheck}},
 		{"cnibench-docker-overlay", skel.CNIFuncs{Add: dockerOverlayAdd, Del: podDel, Check: podCheck}},
+		{"cnibench-cilium", skel.CNIFuncs{Add: ciliumAdd, Del: ciliumDel, Check: podCheck}},
 		{"cnibench-coordinator", skel.CNIFuncs{Add: coordinatorAdd, Del: coordinatorDel, Check: podCheck}},
 	}
 }

@@ -195,6 +195,11 @@ func readFrame(b []byte) (frame, bool) {
 			f.tunnel = fmt.Sprintf("vxlan %d %d", f.port, binary.BigEndian.Uint32(inside[4:])>>8)
 			f.inner = destination(inside[8+14:])
 		}
+	case 6081: // without options
+		if len(inside) >= 8+14+20 {
+			f.tunnel = fmt.Sprintf("geneve %d", binary.BigEndian.Uint32(inside[4:])>>8)
+			f.inner = destination(inside[8+14:])
+		}
 	case 8285:
 		f.tunnel, f.inner = "udp", destination(inside)
 	case 51820:
@@ -219,6 +224,7 @@ func tunnels() map[string]string {
 		"flannel/vxlan": "vxlan 8472 1", "flannel/vxlan-no-offload": "vxlan 8472 1", "canal": "vxlan 8472 1",
 		"calico/vxlan": "vxlan 4789 4096", "calico/vxlan-policy": "vxlan 4789 4096", "docker/overlay": "vxlan 4789 4097",
 		"flannel/ipip": "ipip", "calico/ipip": "ipip", "calico/ipip-policy": "ipip",
+		"cilium/vxlan": "vxlan 8472 256", "cilium/geneve": "geneve 256", // the identity of pods
 		"flannel/udp": "udp", "flannel/wireguard": "wireguard",
 	}
 }

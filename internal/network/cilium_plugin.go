@@ -1,0 +1,243 @@
+package network
+
+import (
+	"crypto/sha1"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+
+	"github.com/cilium/ebpf"
+	"github.com/containernetworking/cni/pkg/skel"
+	"github.com/containernetworking/cni/pkg/types"
+	current "github.com/containernetworking/cni/pkg/types/100"
+	"github.com/vishvananda/netlink"
+
+	"github.com/cnibench/cnibench/bpf"
+	"github.com/cnibench/cnibench/internal/netns"
+)
+
+// ciliumConf is the configuration of cnibench-cilium beside what is a pod's.
+type ciliumConf struct {
+	Device string `json:"device"` // the node's, whose program has the node's maps
+	Tunnel string `json:"tunnel"`
+	Policy bool   `json:"policy"`
+}
+
+func loadCiliumConf(args *skel.CmdArgs) (ciliumConf, error) {
+	var conf ciliumConf
+	if err := json.Unmarshal(args.StdinData, &conf); err != nil {
+		return conf, fmt.Errorf("configuration: %w", err)
+	}
+	if conf.Device == "" {
+		return conf, errors.New(`configuration: "device" is missing`)
+	}
+	return conf, nil
+}
+
+// ciliumHostDevice is the host's side of a pod's veth, named as Cilium names it.
+func ciliumHostDevice(containerID string) string {
+	return fmt.Sprintf("lxc%x", sha1.Sum([]byte(containerID)))[:15]
+}
+
+// ciliumAdd does what cilium-cni and the agent do for a pod: a veth, a /32 and
+// a default route by the node's router address, and the pod's own program.
+func ciliumAdd(args *skel.CmdArgs) (err error) {
+	conf, err := loadCiliumConf(args)
+	if err != nil {
+		return err
+	}
+	pod, result, err := ipamAdd(args)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, ipamDel(pod, args))
+		}
+	}()
+	ip := result.IPs[0]
+	if ip.Gateway == nil {
+		return fmt.Errorf("IPAM plugin %s gave no gateway", pod.IPAM.Type)
+	}
+	ip.Address.Mask, ip.Interface = net.CIDRMask(32, 32), current.Int(1)
+	host, err := ciliumVeth(pod.MTU, args)
+	if err != nil {
+		return err
+	}
+	mac, err := ciliumPodSide(args, &ip.Address, ip.Gateway)
+	if err != nil {
+		return err
+	}
+	if err := ciliumEndpoint(conf, host, mac, ip.Address.IP); err != nil {
+		return err
+	}
+	result.Interfaces = []*current.Interface{
+		{Name: host.Attrs().Name, Mac: host.Attrs().HardwareAddr.String()}, {Name: args.IfName, Mac: mac.String(), Sandbox: args.Netns},
+	}
+	result.Routes = nil
+	return types.PrintResult(result, pod.CNIVersion)
+}
+
+// ciliumVeth makes the pair and gives the host's end, which is up.
+func ciliumVeth(mtu int, args *skel.CmdArgs) (netlink.Link, error) {
+	pod, err := os.Open(args.Netns)
+	if err != nil {
+		return nil, err
+	}
+	defer pod.Close()
+	la := netlink.NewLinkAttrs()
+	la.Name, la.MTU = ciliumHostDevice(args.ContainerID), mtu
+	veth := &netlink.Veth{LinkAttrs: la, PeerName: args.IfName, PeerNamespace: netlink.NsFd(int(pod.Fd()))}
+	if err := netlink.LinkAdd(veth); err != nil {
+		return nil, fmt.Errorf("veth %s: %w", la.Name, err)
+	}
+	host, err := netlink.LinkByName(la.Name)
+	if err != nil {
+		return nil, fmt.Errorf("device %s: %w", la.Name, err)
+	}
+	if err := netlink.LinkSetUp(host); err != nil {
+		return nil, fmt.Errorf("device %s: up: %w", la.Name, err)
+	}
+	return host, nil
+}
+
+// ciliumPodSide gives the pod's end its address and routes, and reads its
+// hardware address.
+func ciliumPodSide(args *skel.CmdArgs, addr *net.IPNet, gateway net.IP) (net.HardwareAddr, error) {
+	var mac net.HardwareAddr
+	err := netns.Do(podNS(args), func() error {
+		dev, err := netlink.LinkByName(args.IfName)
+		if err != nil {
+			return fmt.Errorf("device %s: %w", args.IfName, err)
+		}
+		mac = dev.Attrs().HardwareAddr
+		if err := netlink.LinkSetUp(dev); err != nil {
+			return fmt.Errorf("device %s: up: %w", args.IfName, err)
+		}
+		if err := netlink.AddrAdd(dev, &netlink.Addr{IPNet: addr}); err != nil {
+			return fmt.Errorf("address %s: %w", addr, err)
+		}
+		index := dev.Attrs().Index
+		toGateway := &net.IPNet{IP: gateway, Mask: net.CIDRMask(32, 32)}
+		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: index, Scope: netlink.SCOPE_LINK, Dst: toGateway}); err != nil {
+			return fmt.Errorf("route to the gateway: %w", err)
+		}
+		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: index, Gw: gateway}); err != nil {
+			return fmt.Errorf("default route: %w", err)
+		}
+		return nil
+	})
+	return mac, err
+}
+
+// ciliumEndpoint makes the pod known to the node's programs and attaches its
+// own, which is loaded for this pod alone: its address is a constant in it.
+func ciliumEndpoint(conf ciliumConf, host netlink.Link, mac net.HardwareAddr, ip net.IP) error {
+	address, _ := netip.AddrFromSlice(ip.To4())
+	maps, err := mapsAt(conf.Device)
+	if err != nil {
+		return err
+	}
+	defer maps.close()
+	id := uint32(host.Attrs().Index) // one to one on a node
+	constants, err := ciliumConstants(conf.Device, conf.Tunnel, conf.Policy)
+	if err != nil {
+		return err
+	}
+	constants[bpf.CiliumVarEndpointAddress] = ebpfAddress(address)
+	constants[bpf.CiliumVarEndpointId] = id
+	constants[bpf.CiliumVarEndpointIdentity] = uint32(identityPods)
+	spec, err := bpf.LoadCilium()
+	if err != nil {
+		return err
+	}
+	for name := range spec.Maps {
+		if m := maps[name]; m != nil {
+			spec.Maps[name].MaxEntries = m.MaxEntries()
+		}
+	}
+	coll, err := loadEBPF(spec, constants, maps, bpf.CiliumProgCnbFromContainer)
+	if err != nil {
+		return err
+	}
+	defer coll.Close()
+	if conf.Policy {
+		policy, err := maps.need(bpf.CiliumMapCnbPolicy)
+		if err != nil {
+			return err
+		}
+		for _, key := range ciliumPolicy(id) {
+			if err := policy.Put(key, bpf.CiliumPolicyEntry{}); err != nil {
+				return fmt.Errorf("policy: %w", err)
+			}
+		}
+	}
+	if err := attachEBPF(host, ingress(), coll.Programs[bpf.CiliumProgCnbFromContainer]); err != nil {
+		return err
+	}
+	endpoints, err := maps.need(bpf.CiliumMapCnbEndpoints)
+	if err != nil {
+		return err
+	}
+	return endpoints.Put(ebpfAddress(address), bpf.CiliumEndpoint{
+		Ifindex: id, Id: id, Identity: identityPods, Mac: macBytes(mac), NodeMac: macBytes(host.Attrs().HardwareAddr),
+	})
+}
+
+// ciliumDel is no error for a pod that is not there, or was added in part.
+func ciliumDel(args *skel.CmdArgs) error {
+	conf, err := loadCiliumConf(args)
+	if err != nil {
+		return err
+	}
+	host, err := netlink.LinkByName(ciliumHostDevice(args.ContainerID))
+	var gone netlink.LinkNotFoundError
+	switch {
+	case err == nil:
+		err = errors.Join(ciliumForget(conf, uint32(host.Attrs().Index)), netlink.LinkDel(host))
+	case errors.As(err, &gone):
+		err = nil
+	}
+	return errors.Join(err, podDel(args))
+}
+
+// ciliumForget takes the pod out of the node's maps.
+func ciliumForget(conf ciliumConf, id uint32) error {
+	maps, err := mapsAt(conf.Device)
+	if errors.Is(err, errNoEBPF) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer maps.close()
+	if conf.Policy {
+		policy, err := maps.need(bpf.CiliumMapCnbPolicy)
+		if err != nil {
+			return err
+		}
+		for _, key := range ciliumPolicy(id) {
+			if err := policy.Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+				return fmt.Errorf("policy: %w", err)
+			}
+		}
+	}
+	var address uint32
+	var ep bpf.CiliumEndpoint
+	endpoints, err := maps.need(bpf.CiliumMapCnbEndpoints)
+	if err != nil {
+		return err
+	}
+	all := endpoints.Iterate()
+	for all.Next(&address, &ep) {
+		if ep.Ifindex == id {
+			if err := endpoints.Delete(address); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+				return fmt.Errorf("endpoint: %w", err)
+			}
+		}
+	}
+	return nil // an interrupted walk is of a map that goes with its node
+}

@@ -1,0 +1,301 @@
+package lab
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// ebpfNetworks are those whose nodes forward by eBPF programs.
+func ebpfNetworks() []network.Network {
+	var all []network.Network
+	for _, n := range network.List() {
+		if strings.HasPrefix(n.Name, "cilium/") || n.Name == "calico/ebpf" {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// counted gives what a node's programs count while f runs.
+func counted(t *testing.T, n network.Node, f func()) map[string]uint64 {
+	t.Helper()
+	read := func() map[string]uint64 {
+		counts, err := network.EBPFCounters(n.NS, n.Device)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return counts
+	}
+	before := read()
+	f()
+	after := read()
+	for name := range after {
+		after[name] -= before[name]
+	}
+	return after
+}
+
+// TestEBPFProgramsCarryTheTraffic holds each network to the way that its
+// packets take: what they are redirected by, and that neither the stack nor
+// another way carries any.
+func TestEBPFProgramsCarryTheTraffic(t *testing.T) {
+	const packets = 20
+	for _, n := range ebpfNetworks() {
+		t.Run(n.Name, func(t *testing.T) {
+			l := New(options(newRunner(t), t.TempDir()))
+			all := cells(n.Name)
+			buildLab(t, l, all)
+			c := l.clusters[keyOf(all[0])]
+			for _, cell := range all {
+				from, to, err := sites(cell, false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				server := echo(t, c.ns(to), c.address(to))
+				exchange := func() {
+					for range packets {
+						if err := ask(c.ns(from), server, 100); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				exchange() // neighbours are found, connections known
+				var far map[string]uint64
+				near := counted(t, c.nodes[0], func() { far = counted(t, c.nodes[1], exchange) })
+				t.Logf("%s: near %v, far %v", cell.Placement, near, far)
+				checkCounts(t, n, cell, near, far, packets)
+			}
+		})
+	}
+}
+
+func checkCounts(t *testing.T, n network.Network, cell result.Cell, near, far map[string]uint64, packets uint64) {
+	t.Helper()
+	atLeast := func(counts map[string]uint64, want uint64, names ...string) {
+		t.Helper()
+		for _, name := range names {
+			if counts[name] < want {
+				t.Errorf("%s: %q was counted %d times, want %d", cell.Placement, name, counts[name], want)
+			}
+		}
+	}
+	if cell.Placement == result.IntraHost {
+		atLeast(near, 2*packets, "from pod", "to peer")
+	} else {
+		out, in := "to neighbour", "from wire"
+		if n.Encapsulation != "" {
+			out, in = "to tunnel", "from tunnel"
+		}
+		atLeast(near, packets, "from pod", out, in, "to peer")
+		atLeast(far, packets, "from pod", out, in, "to peer")
+	}
+	for name, count := range near {
+		if strings.HasPrefix(name, "dropped") && count > 0 {
+			t.Errorf("%s: %q was counted %d times", cell.Placement, name, count)
+		}
+	}
+	if got := near["connection found"]; (got > 0) != tracks(n) {
+		t.Errorf("%s: %d packets of known connections", cell.Placement, got)
+	}
+}
+
+// tracks tells whether a network's programs have a connection table.
+func tracks(n network.Network) bool {
+	return n.Name == "calico/ebpf" || strings.HasSuffix(n.Name, "-policy")
+}
+
+// TestEBPFDropsForgedSources: a pod cannot send with an address that is not its
+// own.
+func TestEBPFDropsForgedSources(t *testing.T) {
+	for _, n := range ebpfNetworks() {
+		t.Run(n.Name, func(t *testing.T) {
+			l := New(options(newRunner(t), t.TempDir()))
+			all := cells(n.Name)
+			buildLab(t, l, all)
+			c := l.clusters[keyOf(all[0])]
+			for _, cell := range all {
+				from, to, err := sites(cell, false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				received := listen(t, c.ns(to), c.address(to), 7777)
+				forged := c.address(from).Next().Next().Next()
+				counts := counted(t, c.nodes[0], func() {
+					for range 3 {
+						sendRaw(t, c.ns(from), forged, c.address(to), 7777)
+					}
+					sendRaw(t, c.ns(from), c.address(from), c.address(to), 7777)
+				})
+				if counts["dropped: spoofed"] != 3 {
+					t.Errorf("%s: 3 forged packets, %d dropped", cell.Placement, counts["dropped: spoofed"])
+				}
+				if got := <-received; got != c.address(from) {
+					t.Errorf("%s: a packet from %s came through, or the pod's own did not", cell.Placement, got)
+				}
+			}
+		})
+	}
+}
+
+// listen gives the source of the first datagram to an address.
+func listen(t *testing.T, ns netns.NS, at netip.Addr, port int) <-chan netip.Addr {
+	t.Helper()
+	var fd int
+	err := netns.Do(ns, func() (err error) {
+		fd, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		return unix.Bind(fd, &unix.SockaddrInet4{Port: port, Addr: at.As4()})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 3}); err != nil {
+		t.Fatal(err)
+	}
+	first := make(chan netip.Addr, 1)
+	go func() {
+		defer unix.Close(fd)
+		var from netip.Addr
+		_, sa, err := unix.Recvfrom(fd, make([]byte, 100), 0)
+		if v4, ok := sa.(*unix.SockaddrInet4); ok && err == nil {
+			from = netip.AddrFrom4(v4.Addr)
+		}
+		first <- from
+	}()
+	return first
+}
+
+// sendRaw sends an empty UDP datagram with any source.
+func sendRaw(t *testing.T, ns netns.NS, src, dst netip.Addr, port uint16) {
+	t.Helper()
+	b := make([]byte, 28)
+	b[0], b[8], b[9] = 0x45, 64, unix.IPPROTO_UDP // the kernel fills in length and checksum
+	copy(b[12:], src.AsSlice())
+	copy(b[16:], dst.AsSlice())
+	binary.BigEndian.PutUint16(b[20:], 7776)
+	binary.BigEndian.PutUint16(b[22:], port)
+	binary.BigEndian.PutUint16(b[24:], 8)
+	err := netns.Do(ns, func() error {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_RAW)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		return unix.Sendto(fd, b, 0, &unix.SockaddrInet4{Addr: dst.As4()})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCiliumPolicyDenies: a port that is not allowed, and who is neither pod nor
+// node.
+func TestCiliumPolicyDenies(t *testing.T) {
+	const name = "cilium/native-policy"
+	l := New(options(newRunner(t), t.TempDir()))
+	all := cells(name)
+	buildLab(t, l, all)
+	c := l.clusters[keyOf(all[0])]
+	first, _ := network.PolicyPorts()
+	for _, cell := range all {
+		from, to, err := sites(cell, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := ask(c.ns(from), echoPort(t, c.ns(to), netip.AddrPortFrom(c.address(to), first)), 100); err != nil {
+			t.Errorf("%s: port %d: %v", cell.Placement, first, err)
+		}
+		for _, denied := range []netip.AddrPort{
+			netip.AddrPortFrom(c.address(to), first-1), netip.MustParseAddrPort("203.0.113.1:7777"),
+		} {
+			counts := counted(t, c.nodes[0], func() { sendRaw(t, c.ns(from), c.address(from), denied.Addr(), denied.Port()) })
+			if counts["dropped: denied"] != 1 || counts["to peer"]+counts["to neighbour"] > 0 {
+				t.Errorf("%s: to %s: %v", cell.Placement, denied, counts)
+			}
+		}
+	}
+	// What comes from the wire is held against the pod's own policy.
+	counts := counted(t, c.nodes[1], func() { sendRaw(t, c.nodes[0].NS, c.nodes[0].Address.Addr(), c.pods[1][0].address, first-1) })
+	if counts["dropped: denied"] != 1 || counts["to peer"] > 0 {
+		t.Errorf("from the wire: %v", counts)
+	}
+}
+
+// TestEBPFGoesWithTheLab: programs and maps end with it, and many pods come up.
+func TestEBPFGoesWithTheLab(t *testing.T) {
+	for _, n := range ebpfNetworks() {
+		t.Run(n.Name, func(t *testing.T) {
+			needLab(t)
+			o := options(newRunner(t), stateDir(t))
+			l := New(o)
+			labtest.Feature(t, n.Name, l.planner.check(n, "unshaped", DefaultProfile, 1500))
+			spec := Spec{Network: n.Name, Link: "unshaped", Profile: DefaultProfile, MTU: 1500, Pods: []int{25, 25}}
+			var programs []ebpf.ProgramID
+			var maps []ebpf.MapID
+			leavesNothing(t, o.Dir, func() string {
+				begin := time.Now()
+				if err := l.build(t.Context(), []Spec{spec}); err != nil {
+					t.Fatal(err)
+				}
+				t.Logf("50 pods in %v", time.Since(begin))
+				id := l.ID()
+				for _, node := range l.ordered[0].nodes {
+					p, m, err := network.EBPFObjects(node.NS)
+					if err != nil {
+						t.Error(err)
+					}
+					programs, maps = append(programs, p...), append(maps, m...)
+				}
+				if len(programs) < 50 || len(maps) == 0 {
+					t.Errorf("%d programs, %d maps", len(programs), len(maps))
+				}
+				if err := l.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				return id
+			})
+			if err := goneEBPF(programs, maps); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// goneEBPF waits until the kernel has let go of all, which takes it a moment.
+func goneEBPF(programs []ebpf.ProgramID, maps []ebpf.MapID) error {
+	left := func() error {
+		for _, id := range programs {
+			if p, err := ebpf.NewProgramFromID(id); !errors.Is(err, unix.ENOENT) {
+				return errors.Join(fmt.Errorf("program %d is left", id), err, p.Close())
+			}
+		}
+		for _, id := range maps {
+			if m, err := ebpf.NewMapFromID(id); !errors.Is(err, unix.ENOENT) {
+				return errors.Join(fmt.Errorf("map %d is left", id), err, m.Close())
+			}
+		}
+		return nil
+	}
+	for range 100 {
+		if left() == nil {
+			return nil
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return left()
+}
