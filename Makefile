@@ -37,7 +37,7 @@ build:
 
 ## lint: golangci-lint with the rules of .golangci.yml
 lint:
-	go run $(GOLANGCI_LINT) run
+	go run $(GOLANGCI_LINT) run --allow-parallel-runners
 
 ## fmt: gofmt every Go file
 fmt:
