@@ -178,6 +178,7 @@ int cnb_to_wep(struct __sk_buff *skb)
 SEC("tc")
 int cnb_from_hep(struct __sk_buff *skb)
 {
+	struct route *r;
 	struct iphdr *ip;
 	__u32 behind;
 
@@ -188,6 +189,11 @@ int cnb_from_hep(struct __sk_buff *skb)
 	skb->mark |= MARK_SEEN;
 	if (behind)
 		return to_peer(behind);
+	r = route_to(ip->daddr);
+	if (r && r->flags & ROUTE_LOCAL_HOST) {
+		count(COUNT_TO_STACK);
+		return TC_ACT_OK;
+	}
 	return forward(skb, ip);
 }
 

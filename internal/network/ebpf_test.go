@@ -15,7 +15,9 @@ import (
 
 // TestCounterNames: each counter of the programs has a name.
 func TestCounterNames(t *testing.T) {
-	for name, load := range map[string]func() (*ebpf.CollectionSpec, error){"cilium": bpf.LoadCilium} {
+	for name, load := range map[string]func() (*ebpf.CollectionSpec, error){
+		"cilium": bpf.LoadCilium, "calico": bpf.LoadCalico,
+	} {
 		spec, err := load()
 		if err != nil {
 			t.Fatal(err)

@@ -99,6 +99,7 @@ func List() []Network {
 		calicoIPIPPolicy(),
 		calicoVXLAN(),
 		calicoVXLANPolicy(),
+		calicoEBPF(),
 		canal(),
 		kubeRouter(),
 		kubeRouterPolicy(),

@@ -26,6 +26,7 @@ type OwnPlugin struct {
 func OwnPlugins() []OwnPlugin {
 	return []OwnPlugin{
 		{"cnibench-calico", skel.CNIFuncs{Add: calicoAdd, Del: podDel, Check: podCheck}},
+		{"cnibench-calico-ebpf", skel.CNIFuncs{Add: calicoEBPFAdd, Del: calicoEBPFDel, Check: podCheck}},
 		{"cnibench-docker-overlay", skel.CNIFuncs{Add: dockerOverlayAdd, Del: podDel, Check: podCheck}},
 		{"cnibench-cilium", skel.CNIFuncs{Add: ciliumAdd, Del: ciliumDel, Check: podCheck}},
 		{"cnibench-coordinator", skel.CNIFuncs{Add: coordinatorAdd, Del: coordinatorDel, Check: podCheck}},
