@@ -56,6 +56,23 @@ func TestExamples(t *testing.T) {
 	}
 }
 
+// TestDatapathsHasEveryNetwork: the example is of all that a lab can build.
+func TestDatapathsHasEveryNetwork(t *testing.T) {
+	c, err := campaign.Load("../../examples/datapaths.yaml", known())
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := map[string]bool{}
+	for _, n := range c.Networks {
+		has[n.Name] = true
+	}
+	for _, n := range network.List() {
+		if !has[n.Name] {
+			t.Errorf("examples/datapaths.yaml leaves out %s", n.Name)
+		}
+	}
+}
+
 // drive asks the cell's workload for both its programs: it may refuse what a
 // campaign cannot know, such as a size that is too small for a tool's header.
 func drive(s campaign.Sampling, cell result.Cell) error {

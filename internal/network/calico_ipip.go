@@ -15,7 +15,7 @@ func calicoIPIP() Network {
 		Name:    "calico/ipip",
 		Summary: "Calico with IP in IP between nodes: point-to-point veths, tunl0",
 		Model: "Calico v3.27 cni-plugin/pkg/dataplane/linux (pods, by this program's plugin cnibench-calico), " +
-			"felix/dataplane/linux/ipip_mgr.go (tunl0), BIRD's routes through it",
+			"felix/dataplane/linux/ipip_mgr.go, BIRD's routes",
 		LeavesOut:     calicoLeavesOut,
 		Encapsulation: "ipip",
 		Overhead:      ipipOverhead,

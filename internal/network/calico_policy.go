@@ -1,11 +1,13 @@
 package network
 
 // felixModel is what the variants with policy add to their Model.
-const felixModel = "; Felix's chains of Calico v3.27 (felix/rules, iptables over nf_tables) with one NetworkPolicy for every pod: " +
-	"TCP and UDP ports from 1024 on, from and to the lab's pods and nodes"
+const felixModel = "; Felix's chains (Calico v3.27 felix/rules, iptables over nf_tables), one NetworkPolicy for every pod: " + policyWords
+
+// policyWords says what the policy of the networks with policy allows.
+const policyWords = "TCP and UDP ports from 1024 on, from and to the lab's pods and nodes"
 
 // felixLeavesOut is what the variants with policy do without.
-const felixLeavesOut = "chains of host endpoints (empty) and failsafe ports, IPv6, policy tiers; kube-proxy's rules; Calico's IPAM (host-local instead)"
+const felixLeavesOut = "host endpoints, failsafe ports, policy tiers; kube-proxy's rules; Calico's IPAM (host-local instead)"
 
 // calicoDirectPolicy is calico/direct under Felix.
 func calicoDirectPolicy() Network {

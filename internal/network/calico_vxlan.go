@@ -20,7 +20,7 @@ func calicoVXLAN() Network {
 		Name:    "calico/vxlan",
 		Summary: "Calico with VXLAN between nodes: point-to-point veths, vxlan.calico",
 		Model: "Calico v3.27 cni-plugin/pkg/dataplane/linux (pods, by this program's plugin cnibench-calico), " +
-			"felix/dataplane/linux/vxlan_mgr.go (tunnel, neighbours, routes)",
+			"felix/dataplane/linux/vxlan_mgr.go",
 		LeavesOut:     calicoLeavesOut,
 		Encapsulation: "vxlan",
 		Overhead:      calicoVXLANOverhead,

@@ -13,11 +13,10 @@ var dockerBridgeConflist string
 // dockerBridge is what docker run gives a container by default.
 func dockerBridge() Network {
 	n := Network{
-		Name:    "docker/bridge",
-		Summary: "Docker's default bridge on one node: docker0, isolation chains, masquerade",
-		Model: "Docker Engine 27 (moby integration/network/bridge/iptablesdoc/generated/new-daemon.md: chains of a new daemon), " +
-			"by iptables over nf_tables; containers by the reference plugin bridge",
-		LeavesOut:   "docker-proxy and published ports, the embedded DNS",
+		Name:        "docker/bridge",
+		Summary:     "Docker's default bridge on one node: docker0, isolation chains, masquerade",
+		Model:       "Docker Engine 27 (moby integration/network/bridge/iptablesdoc/generated/new-daemon.md, iptables over nf_tables)",
+		LeavesOut:   "libnetwork itself (reference plugin bridge instead), published ports, the embedded DNS",
 		NoInterHost: "Docker's bridge is on one machine, and other machines know no route to its containers",
 		Needs:       []netns.Feature{netns.Veth(), netns.Bridge(), iptablesTool(), netns.NFTables(), netns.Conntrack()},
 		Wants:       []netns.Feature{netns.BridgeNetfilter()},

@@ -30,11 +30,10 @@ const (
 // dockerOverlay is a network of docker network create --driver overlay.
 func dockerOverlay() Network {
 	n := Network{
-		Name:    "docker/overlay",
-		Summary: "Docker's overlay: on each node a bridge and VXLAN in a namespace of their own, one subnet for all nodes",
-		Model: "Docker Engine 27, moby libnetwork/drivers/overlay (ov_network.go, ov_utils.go, peerdb.go): VXLAN as an ARP proxy, " +
-			"an entry for each container of other nodes (containers by this program's plugin cnibench-docker-overlay)",
-		LeavesOut:     "the second device to docker_gwbridge, encryption, virtual addresses of services by ipvs, gossip (entries are set)",
+		Name:          "docker/overlay",
+		Summary:       "Docker's overlay: on each node a bridge and VXLAN in a namespace of their own, one subnet for all nodes",
+		Model:         "Docker Engine 27 (moby libnetwork/drivers/overlay; containers by this program's plugin cnibench-docker-overlay)",
+		LeavesOut:     "the second device to docker_gwbridge, encryption, services by ipvs, gossip (entries are set)",
 		NoHostPaths:   "a container of an overlay has a node's side by its second device alone, docker_gwbridge, which is left out",
 		Encapsulation: "vxlan",
 		Overhead:      dockerOverhead,

@@ -30,8 +30,8 @@ func flannelUDP() Network {
 	n := Network{
 		Name:          "flannel/udp",
 		Summary:       "flannel with UDP from user space between nodes: cni0 bridge, flannel0 tun device",
-		Model:         "flannel v0.28.0 pkg/backend/udp (device, routes, one thread for both ways by this program's own forwarder), its delegate to the bridge plugin in Documentation/kube-flannel.yml",
-		LeavesOut:     flannelLeavesOut + "; ICMP for pods on no node; the forwarder is Go, flannel's is C",
+		Model:         "flannel v0.28.0 pkg/backend/udp (forwarder by this program), its delegate to the bridge plugin in Documentation/kube-flannel.yml",
+		LeavesOut:     flannelLeavesOut + "; the forwarder is Go, flannel's is C",
 		Encapsulation: "udp",
 		Overhead:      flannelUDPOverhead,
 		Needs:         []netns.Feature{netns.Veth(), netns.Bridge(), netns.TUN()},

@@ -16,6 +16,7 @@ func flannelVXLANNoOffload() Network {
 	n := flannelVXLAN()
 	n.Name = "flannel/vxlan-no-offload"
 	n.Summary = "flannel/vxlan with checksum and segmentation offload off on flannel.1"
+	n.Model += ", ethtool as in Documentation/troubleshooting.md"
 	withOffload := n.SetUp
 	n.SetUp = func(ctx context.Context, self Node, nodes []Node) error {
 		if err := withOffload(ctx, self, nodes); err != nil {

@@ -12,11 +12,10 @@ import (
 // their own and in their node's network.
 func hpcSingularity() Network {
 	return Network{
-		Name:    "hpc/singularity",
-		Summary: "Singularity/Apptainer: the node's own network, in a mount and a process namespace",
-		Model:   "Apptainer 1.3 user guide, run --pid without --net: namespaces by util-linux unshare",
-		LeavesOut: "the image (its root file system by overlay or squashfs), user namespaces, seccomp, cgroups; " +
-			"what of it a network's traffic could see is the two namespaces",
+		Name:        "hpc/singularity",
+		Summary:     "Singularity/Apptainer: the node's own network, in a mount and a process namespace",
+		Model:       "Apptainer 1.3 run --pid (namespaces by util-linux unshare)",
+		LeavesOut:   "the image (root file system by overlay or squashfs), user namespaces, seccomp, cgroups",
 		HostNetwork: true,
 		Needs:       []netns.Feature{unshareTool()},
 		// --kill-child: nothing of it outlives unshare, which dies with this program.

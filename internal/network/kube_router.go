@@ -20,11 +20,10 @@ const (
 // bridge, the routes that its BGP gives, and what it lets through.
 func kubeRouter() Network {
 	n := Network{
-		Name:    "kube-router",
-		Summary: "kube-router: bridge on each node, plain routes between nodes, pods' egress masqueraded",
-		Model: "kube-router v1.5 pkg/controllers/routing: routes as by BGP inside one subnet (no overlay), pod_cidr and " +
-			"pod egress ipsets, masquerade and forward rules by iptables over nf_tables",
-		LeavesOut: "BGP itself (routes are set), policy routing, IPv6, services",
+		Name:      "kube-router",
+		Summary:   "kube-router: bridge on each node, plain routes between nodes, pods' egress masqueraded",
+		Model:     "kube-router v1.5 pkg/controllers/routing (routes of one subnet, egress and forward rules, iptables over nf_tables)",
+		LeavesOut: "BGP (routes are set), overlay and policy routing, services",
 		Needs:     append([]netns.Feature{netns.Veth(), netns.Bridge()}, ruleNeeds()...),
 		Wants:     []netns.Feature{netns.BridgeNetfilter()},
 		Plugins:   []string{"bridge", "host-local"},

@@ -12,8 +12,7 @@ import (
 func kubeRouterPolicy() Network {
 	n := kubeRouter()
 	n.Name, n.Summary = "kube-router/policy", "kube-router with its policy chains"
-	n.Model += "; pkg/controllers/netpol (pod.go, policy.go) with one NetworkPolicy for every pod: " +
-		"TCP and UDP ports from 1024 on, from and to the lab's pods and nodes"
+	n.Model += " and pkg/controllers/netpol, one NetworkPolicy for every pod: " + policyWords
 	n.SetUp = func(ctx context.Context, self Node, nodes []Node) error {
 		if err := kubeRouterNode(ctx, self, nodes); err != nil {
 			return err

@@ -19,8 +19,7 @@ var spiderpoolMACVLANRoutedConflist string
 var spiderpoolIPVLANConflist string
 
 const (
-	spiderpoolModel = "Spiderpool v1.0 docs/usage/spider-multus-config.md (chain of plugins), cmd/coordinator in mode underlay " +
-		"(veth0 between a pod and its node, by this program's plugin cnibench-coordinator); "
+	spiderpoolModel     = "Spiderpool v1.0 cmd/coordinator in mode underlay (by this program's plugin cnibench-coordinator), "
 	spiderpoolLeavesOut = "Spiderpool's IPAM (host-local instead), its routes to services and kube-proxy's rules, detection of address conflicts, Multus"
 )
 
@@ -60,7 +59,7 @@ func spiderpoolMACVLANRouted() Network {
 	n := Network{
 		Name:      "spiderpool/macvlan-routed",
 		Summary:   "Spiderpool over macvlan: each node's pods in a subnet of their own, a router between subnets",
-		Model:     spiderpoolModel + "reference plugin macvlan; the router is a namespace with one device on the switch",
+		Model:     spiderpoolModel + "reference plugin macvlan; a namespace as the router",
 		LeavesOut: spiderpoolLeavesOut + "; a VLAN for each subnet: all are on one wire",
 		Needs:     []netns.Feature{netns.Veth(), netns.MACVLAN()},
 		Plugins:   []string{"macvlan", "host-local"},
