@@ -255,7 +255,7 @@ func (p *parser) roundTrips() error {
 	// under way. Lost requests are under way and have no round trip.
 	under := float64(streams * max(1, p.cfg.Burst))
 	if product := rate * mean / under; lost == 0 && (product < 1-rrTolerance || product > 1+rrTolerance) {
-		p.warn("rate × round trip is %.2f, not 1: the client was held up between round trips; leave it more CPU", product)
+		p.warn("rate × round trip is %.2f, not 1: a stall at an edge of the window, or between round trips; measure longer, or leave the client more CPU", product)
 	}
 	return nil
 }
