@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/agent"
@@ -28,7 +29,7 @@ func main() {
 	only := flag.String("only", "", "only comparisons whose name holds this")
 	markdown := flag.String("markdown", "", "write the table as Markdown to this file, between its markers")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Stdout, options{*rounds, *seconds, *only, *markdown})
 	stop()
 	if err != nil {

