@@ -11,6 +11,7 @@
  *
  * One map belongs to one node: its pods find each other in it, and nobody else.
  */
+#include <stdbool.h>
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
@@ -18,6 +19,7 @@
 char __license[] SEC("license") = "GPL";
 
 #define AF_INET 2
+#define AF_INET6 10
 
 /* A socket by its connection, as itself sees it. Ports are in host order. */
 struct sock_key {
@@ -59,6 +61,14 @@ static __always_inline void count(__u32 what)
 		(*n)++;
 }
 
+/* A socket that listens on all addresses takes IPv4 as ::ffff:a.b.c.d. */
+static __always_inline bool speaks_ipv4(struct bpf_sock_ops *ops)
+{
+	return ops->family == AF_INET ||
+	       (ops->family == AF_INET6 && !ops->remote_ip6[0] && !ops->remote_ip6[1] &&
+		ops->remote_ip6[2] == bpf_htonl(0xffff));
+}
+
 SEC("sockops")
 int cnb_established(struct bpf_sock_ops *ops)
 {
@@ -66,8 +76,10 @@ int cnb_established(struct bpf_sock_ops *ops)
 
 	if (ops->op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB && ops->op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
 		return 1;
+	if (!speaks_ipv4(ops))
+		return 1;
 	/* Loopback addresses are of every pod of the node: they name nobody. */
-	if (ops->family != AF_INET || (ops->local_ip4 & bpf_htonl(0xff000000)) == bpf_htonl(0x7f000000))
+	if ((ops->local_ip4 & bpf_htonl(0xff000000)) == bpf_htonl(0x7f000000))
 		return 1;
 	key = (struct sock_key){
 		.local = ops->local_ip4, .remote = ops->remote_ip4,

@@ -64,7 +64,12 @@ func (c *Client) Machine() string { return c.machine }
 // and greets it. The agent lives until Close or until the runner closes: ctx
 // bounds the greeting alone.
 func Start(ctx context.Context, runner *exec.Runner, argv []string, netnsPath string) (*Client, error) {
-	p, err := runner.StartPiped(context.WithoutCancel(ctx), exec.Cmd{Argv: argv, NetNS: netnsPath})
+	return StartCmd(ctx, runner, exec.Cmd{Argv: argv, NetNS: netnsPath})
+}
+
+// StartCmd is Start for a command that needs more than a namespace.
+func StartCmd(ctx context.Context, runner *exec.Runner, cmd exec.Cmd) (*Client, error) {
+	p, err := runner.StartPiped(context.WithoutCancel(ctx), cmd)
 	if err != nil {
 		return nil, fmt.Errorf("start the agent: %w", err)
 	}

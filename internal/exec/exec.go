@@ -32,7 +32,10 @@ type Cmd struct {
 	Dir      string
 	// NetNS is the file of the network namespace to run in; "" is this one's.
 	NetNS string
-	Stdin io.Reader
+	// Cgroup is the folder of the cgroup (of version 2) to start in; nil is this
+	// program's own.
+	Cgroup *os.File
+	Stdin  io.Reader
 }
 
 // Result is what a finished program gave.
@@ -225,6 +228,9 @@ func (r *Runner) command(ctx context.Context, c Cmd) (*exec.Cmd, error) {
 	}
 	cmd.Dir, cmd.Stdin = c.Dir, c.Stdin
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if c.Cgroup != nil {
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(c.Cgroup.Fd())
+	}
 	cmd.Cancel = func() error { return killGroup(cmd) }
 	cmd.WaitDelay = 2 * time.Second
 	return cmd, nil

@@ -39,7 +39,7 @@ func Features() []Feature {
 		WireGuard(), TUN(), IFB(), Dummy(), Bonding(), VRF(), VLAN(), OpenVSwitch(), IPVS(),
 		TBF(), HTB(), Netem(), FQ(), FQCoDel(), Clsact(),
 		IPTables(), NFTables(), IPSet(), Conntrack(),
-		BPFAtDevice(), BPFRedirect(), BPFSockmap(),
+		BPFAtDevice(), BPFRedirect(), BPFSockmap(), Cgroup2(),
 	}
 }
 

@@ -5,7 +5,9 @@ package network
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/netip"
+	"os"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/netns"
@@ -70,6 +72,10 @@ type Network struct {
 	// Wrap goes before the argv of every program at a place of this network,
 	// which may be in namespaces of its own beside the network's.
 	Wrap []string
+	// Cgroup is done to a cgroup that the programs at the places of one node
+	// run in, where it is not nil: the lab makes one for each node then. What it
+	// gives is closed when the lab goes, so such a network cannot be kept.
+	Cgroup func(cgroup *os.File) (io.Closer, error)
 	// Conflist is the CNI configuration list for pods of self.
 	Conflist func(self Node, nodes []Node) ([]byte, error)
 }
@@ -112,6 +118,8 @@ func List() []Network {
 		ciliumNativePolicy(),
 		ciliumVXLAN(),
 		ciliumGeneve(),
+		withSockmap(calicoDirect()),
+		withSockmap(macvlan()),
 	}
 }
 

@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -32,6 +33,8 @@ type cluster struct {
 	nodes     []network.Node
 	conflists []*cni.Conflist // of each node; none where pods share their node
 	pods      [][]pod         // of each node
+	cgroups   []*os.File      // of each node, where the network wants them
+	held      []io.Closer     // what the network has there
 }
 
 type pod struct {
@@ -109,6 +112,9 @@ func (c *cluster) build(ctx context.Context, st state, rt *cni.Runtime, parallel
 				return err
 			}
 		}
+	}
+	if err := c.joinCgroups(); err != nil {
+		return err
 	}
 	if err := c.attach(ctx, rt, parallel); err != nil {
 		return err

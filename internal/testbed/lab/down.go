@@ -125,7 +125,7 @@ func takeDown(ctx context.Context, r *exec.Runner, h *held, st state) (Gone, err
 	errs := []error{err}
 	gone.Namespaces = len(namespaces)
 	gone.Killed, err = killInside(namespaces)
-	errs = append(errs, err)
+	errs = append(errs, err, removeCgroups(st.prefix()))
 	gone.Detach = detach(ctx, r, h, st, namespaces)
 	// Pods before nodes before fabric: names of pods begin with their node's.
 	slices.Reverse(namespaces)

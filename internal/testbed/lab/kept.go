@@ -48,6 +48,9 @@ func Up(ctx context.Context, o Options, specs []Spec) (Info, error) {
 		if err != nil {
 			return Info{}, err
 		}
+		if n.Cgroup != nil {
+			return Info{}, fmt.Errorf("%s lives only as long as the program that made it: it cannot be kept", n.Name)
+		}
 		if err := l.planner.check(n, s.Link, s.Profile, s.MTU); err != nil {
 			return Info{}, err
 		}

@@ -225,6 +225,9 @@ func (l *Lab) close(ctx context.Context) (Gone, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	err := l.closeAgents()
+	for _, c := range l.ordered {
+		err = errors.Join(err, c.leaveCgroups())
+	}
 	if l.held == nil {
 		return Gone{}, err
 	}

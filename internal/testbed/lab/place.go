@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/testbed"
 )
@@ -57,15 +58,17 @@ func (l *Lab) place(ctx context.Context, c *cluster, s site, peer netip.Addr, ro
 	if err != nil {
 		return testbed.Place{}, fmt.Errorf("%s: %w", name, err)
 	}
-	a, err := l.agent(ctx, c.network.Wrap, ns, role)
+	a, err := l.agent(ctx, c, s, role)
 	if err != nil {
 		return testbed.Place{}, fmt.Errorf("%s: agent: %w", name, err)
 	}
 	return testbed.Place{Name: name, Node: node, MTU: mtu, Agent: a}, nil
 }
 
-// agent starts an agent, as what wrap makes of it, or gives the one that lives.
-func (l *Lab) agent(ctx context.Context, wrap []string, ns netns.NS, role string) (*agent.Client, error) {
+// agent starts an agent at a site, as the network's Wrap makes of it, or gives
+// the one that lives.
+func (l *Lab) agent(ctx context.Context, c *cluster, s site, role string) (*agent.Client, error) {
+	ns := c.ns(s)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	id := ns.Name + " " + role
@@ -76,7 +79,9 @@ func (l *Lab) agent(ctx context.Context, wrap []string, ns netns.NS, role string
 		delete(l.agents, id)
 		_ = a.Close() // it is dead; why it died was the answer to its last call
 	}
-	a, err := agent.Start(ctx, l.options.Runner, slices.Concat(wrap, l.options.Agent), ns.Path)
+	a, err := agent.StartCmd(ctx, l.options.Runner, exec.Cmd{
+		Argv: slices.Concat(c.network.Wrap, l.options.Agent), NetNS: ns.Path, Cgroup: c.cgroup(s.node),
+	})
 	if err != nil {
 		return nil, err
 	}

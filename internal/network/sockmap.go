@@ -1,0 +1,101 @@
+package network
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+
+	"github.com/cnibench/cnibench/bpf"
+	"github.com/cnibench/cnibench/internal/netns"
+)
+
+// withSockmap is a network on which TCP between pods of one node bypasses it:
+// what one socket sends is put into the other's receive queue. All else takes
+// the network's own way.
+func withSockmap(n Network) Network {
+	n.Name += "+sockmap"
+	n.Summary += "; TCP between pods of one node bypasses it (sockops and sk_msg)"
+	model := "Intel's istio-tcpip-bypass and the sockops of Cilium before 1.14 (own programs, bpf/sockmap.c), on top of the network"
+	leavesOut := "IPv6; loopback addresses (a sidecar's), which several pods of a node have; connections whose client sends " +
+		"before the server's side is known, which stay on the network for their whole life"
+	if n.Model != "" {
+		model, leavesOut = n.Model+"; "+model, n.LeavesOut+"; "+leavesOut
+	}
+	n.Model, n.LeavesOut = model, leavesOut
+	n.Needs = append(append([]netns.Feature{}, n.Needs...), netns.BPFSockmap(), netns.Cgroup2())
+	n.Cgroup = attachSockmap
+	return n
+}
+
+// allowMulti is BPF_F_ALLOW_MULTI of linux/bpf.h: what the machine has attached
+// above stays in force.
+const allowMulti = 2
+
+// attachSockmap makes a node's map of sockets and the programs that use it, for
+// the programs in a cgroup. The kernel detaches cnb_message from the map when
+// nobody holds the map any more, so it must be held for as long as the node is
+// used; cnb_established goes with the cgroup.
+func attachSockmap(cgroup *os.File) (io.Closer, error) {
+	spec, err := bpf.LoadSockmap()
+	if err != nil {
+		return nil, err
+	}
+	coll, err := loadEBPF(spec, nil, nil, bpf.SockmapProgCnbEstablished, bpf.SockmapProgCnbMessage)
+	if err != nil {
+		return nil, err
+	}
+	for _, at := range []link.RawAttachProgramOptions{
+		{Target: coll.Maps[bpf.SockmapMapCnbSockets].FD(), Program: coll.Programs[bpf.SockmapProgCnbMessage], Attach: ebpf.AttachSkMsgVerdict},
+		{Target: int(cgroup.Fd()), Program: coll.Programs[bpf.SockmapProgCnbEstablished], Attach: ebpf.AttachCGroupSockOps, Flags: allowMulti},
+	} {
+		if err := link.RawAttachProgram(at); err != nil {
+			coll.Close()
+			return nil, fmt.Errorf("eBPF program %s: %w", at.Program, err)
+		}
+	}
+	return heldEBPF{coll}, nil
+}
+
+// heldEBPF closes file descriptors alone, which cannot fail.
+type heldEBPF struct{ *ebpf.Collection }
+
+func (h heldEBPF) Close() error {
+	h.Collection.Close()
+	return nil
+}
+
+// SockmapCounters reads what the programs of a node's cgroup have done since
+// they were attached: sockets that were "noted", messages that were
+// "redirected" to the other socket, and those that went "plain", by the
+// network.
+func SockmapCounters(cgroup string) (map[string]uint64, error) {
+	dir, err := os.Open(cgroup)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	at, err := link.QueryPrograms(link.QueryOptions{Target: int(dir.Fd()), Attach: ebpf.AttachCGroupSockOps})
+	if err != nil {
+		return nil, fmt.Errorf("eBPF programs at %s: %w", cgroup, err)
+	}
+	for _, p := range at.Programs {
+		maps, err := mapsOf(p.ID)
+		if err != nil {
+			return nil, err
+		}
+		if maps == nil {
+			continue
+		}
+		defer maps.close()
+		counts, err := maps.need(bpf.SockmapMapCnbSockCount)
+		if err != nil {
+			return nil, err
+		}
+		into := map[string]uint64{}
+		return into, readCounters(counts, []string{"noted", "redirected", "plain"}, into)
+	}
+	return nil, fmt.Errorf("cgroup %s: %w", cgroup, errNoEBPF)
+}

@@ -1,0 +1,102 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/netns"
+)
+
+// joinCgroups makes a cgroup for each node's programs, named as the node's
+// namespace, and lets the network do there what it does. Nothing where the
+// network does nothing at cgroups.
+func (c *cluster) joinCgroups() error {
+	if c.network.Cgroup == nil {
+		return nil
+	}
+	root, err := netns.CgroupRoot()
+	if err != nil {
+		return err
+	}
+	for _, n := range c.nodes {
+		path := filepath.Join(root, n.NS.Name)
+		if err := os.Mkdir(path, 0o755); err != nil {
+			return fmt.Errorf("cgroup: %w", err)
+		}
+		dir, err := os.Open(path)
+		if err != nil {
+			return fmt.Errorf("cgroup: %w", err)
+		}
+		c.cgroups = append(c.cgroups, dir)
+		held, err := c.network.Cgroup(dir)
+		if err != nil {
+			return fmt.Errorf("network %s: cgroup %s: %w", c.spec.Network, path, err)
+		}
+		c.held = append(c.held, held)
+	}
+	return nil
+}
+
+// cgroup is what the programs at a node's places are started in; nil is this
+// program's own.
+func (c *cluster) cgroup(node int) *os.File {
+	if len(c.cgroups) == 0 {
+		return nil
+	}
+	return c.cgroups[node-1]
+}
+
+// leaveCgroups lets go of what joinCgroups took.
+func (c *cluster) leaveCgroups() error {
+	var errs []error
+	for _, h := range c.held {
+		errs = append(errs, h.Close())
+	}
+	for _, dir := range c.cgroups {
+		errs = append(errs, dir.Close())
+	}
+	c.held, c.cgroups = nil, nil
+	return errors.Join(errs...)
+}
+
+// removeCgroups takes away the cgroups of a lab, whose programs have ended. The
+// kernel needs a moment to see that.
+func removeCgroups(prefix string) error {
+	root, err := netns.CgroupRoot()
+	var none *netns.MissingError
+	if errors.As(err, &none) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), prefix) {
+			continue
+		}
+		for try := 0; ; try++ {
+			err := os.Remove(filepath.Join(root, e.Name()))
+			if err == nil || errors.Is(err, fs.ErrNotExist) {
+				break
+			}
+			if !errors.Is(err, unix.EBUSY) || try == 200 {
+				errs = append(errs, fmt.Errorf("cgroup: %w", err))
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	return errors.Join(errs...)
+}
