@@ -18,7 +18,7 @@ import (
 // BPFRedirect is eBPF programs that move a packet into another namespace, or
 // out of a device with its neighbour found.
 func BPFRedirect() Feature {
-	return helpers("bpf_redirect_peer", "eBPF datapaths (cilium, calico/ebpf)", "a kernel of 5.10 or later with CONFIG_BPF_SYSCALL",
+	return helpers("bpf_redirect_peer", "eBPF datapaths (cilium, calico/ebpf)", "a kernel of 5.11 or later with CONFIG_BPF_SYSCALL",
 		ebpf.SchedCLS, asm.FnRedirectPeer, asm.FnRedirectNeigh, asm.FnFibLookup, asm.FnJiffies64, asm.FnSkbSetTunnelKey)
 }
 

@@ -18,7 +18,7 @@ import (
 func withSockmap(n Network) Network {
 	n.Name += "+sockmap"
 	n.Summary += "; TCP between pods of one node bypasses it (sockops and sk_msg)"
-	model := "Intel's istio-tcpip-bypass and the sockops of Cilium before 1.14 (own programs, bpf/sockmap.c), on top of the network"
+	model := "Intel's istio-tcpip-bypass and Cilium's former sockops (own programs, bpf/sockmap.c), on top of the network"
 	leavesOut := "IPv6; loopback addresses (a sidecar's), which several pods of a node have; connections whose client sends " +
 		"before the server's side is known, which stay on the network for their whole life"
 	if n.Model != "" {
