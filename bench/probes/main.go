@@ -1,6 +1,7 @@
 // Command probes measures what the probes themselves cost: the same traffic with
-// all of them and with none, in blocks, between two node namespaces of a lab; and
-// the time that reading both edges of a window takes.
+// all of them and with none, in blocks, between two node namespaces of a lab; the
+// time that reading both edges of a window takes; and how well the counters
+// repeat.
 package main
 
 import (
@@ -45,7 +46,7 @@ func main() {
 }
 
 func run(ctx context.Context, w io.Writer, blocks int, window time.Duration) (err error) {
-	if err := edges(w); err != nil {
+	if err := errors.Join(edges(w), repeat(w)); err != nil {
 		return err
 	}
 	self, err := os.Executable()
@@ -73,8 +74,11 @@ func run(ctx context.Context, w io.Writer, blocks int, window time.Duration) (er
 		if s.Efficiency == nil {
 			continue
 		}
-		low, high, _ := s.Efficiency.Interval()
-		fmt.Fprintf(w, "  %-18s %s (%s)\n", s.Cell.Traffic(), unit.Percent(s.Efficiency.Value, (high-low)/2), s.Primary)
+		half := math.NaN() // one block has no interval
+		if low, high, ok := s.Efficiency.Interval(); ok {
+			half = (high - low) / 2
+		}
+		fmt.Fprintf(w, "  %-18s %s (%s)\n", s.Cell.Traffic(), unit.Percent(s.Efficiency.Value, half), s.Primary)
 	}
 	return nil
 }
