@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,6 +27,7 @@ func fixture(name string, count func(Event) (uint64, error), free float64, probe
 		return netns.Feature{Name: n, Doc: doc, Mend: "modprobe " + n, Probe: func() error { return probe(n) }}
 	}
 	veth, tunnel := feature("veth", "pod interfaces"), feature("ipip", "IP in IP tunnels")
+	tool := feature("iptables-restore", "rules of networks") // known to its network alone
 	dir := filepath.Join("testdata", name)
 	return Options{
 		Proc: filepath.Join(dir, "proc"), Sys: filepath.Join(dir, "sys"), Run: filepath.Join(dir, "run"),
@@ -33,7 +35,7 @@ func fixture(name string, count func(Event) (uint64, error), free float64, probe
 		Features: []netns.Feature{veth, tunnel},
 		Networks: []network.Network{
 			{Name: "host", HostNetwork: true},
-			{Name: "bridge", Needs: []netns.Feature{veth}, Wants: []netns.Feature{tunnel}, Plugins: []string{"bridge", "odd"}},
+			{Name: "bridge", Needs: []netns.Feature{veth, tool}, Wants: []netns.Feature{tunnel}, Plugins: []string{"bridge", "odd"}},
 			{Name: "calico/ipip", Needs: []netns.Feature{veth, tunnel}, Plugins: []string{"bridge", "tunnelplugin"}},
 		},
 		Workloads: []workload.Spec{
@@ -58,7 +60,10 @@ func TestRun(t *testing.T) {
 		if feature == "ipip" {
 			return &netns.MissingError{Feature: feature, Err: unix.EOPNOTSUPP}
 		}
-		return unix.EPERM
+		if feature == "veth" {
+			return unix.EPERM
+		}
+		return fmt.Errorf("%s is not installed", feature)
 	})
 	for _, c := range []struct {
 		name string

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cnibench/cnibench/internal/netns"
 )
 
@@ -19,7 +21,7 @@ func labFeatures() []string { return []string{"veth", "bridge"} }
 // kernel tries each feature; have is what came of it, by name.
 func (o Options) kernel() (checks []Check, have map[string]error) {
 	checks, have = []Check{o.release()}, map[string]error{}
-	for _, f := range o.Features {
+	for _, f := range o.allFeatures() {
 		err := f.Probe()
 		have[f.Name] = err
 		c := Check{Area: kernelArea, Name: f.Name, Status: OK, Detail: f.Doc, Required: slices.Contains(labFeatures(), f.Name)}
@@ -31,12 +33,31 @@ func (o Options) kernel() (checks []Check, have map[string]error) {
 		switch {
 		case errors.As(err, &missing):
 			c.Status, c.Detail, c.Cure = Missing, fmt.Sprintf("%s (%v)", f.Doc, missing.Err), f.Mend
+		case lacks(err):
+			c.Status, c.Detail, c.Cure = Missing, fmt.Sprintf("%s (%v)", f.Doc, err), f.Mend
 		case err != nil:
 			c.Status, c.Detail = Limited, "cannot be told: "+err.Error()
 		}
 		checks = append(checks, c)
 	}
 	return append(checks, o.btf(), o.cgroups()), have
+}
+
+// lacks tells a feature that is not there from one that may not be tried
+// without root.
+func lacks(err error) bool { return err != nil && !errors.Is(err, unix.EPERM) }
+
+// allFeatures are the known ones and those that networks alone name.
+func (o Options) allFeatures() []netns.Feature {
+	all := slices.Clone(o.Features)
+	for _, n := range o.Networks {
+		for _, f := range slices.Concat(n.Needs, n.Wants) {
+			if !slices.ContainsFunc(all, func(have netns.Feature) bool { return have.Name == f.Name }) {
+				all = append(all, f)
+			}
+		}
+	}
+	return all
 }
 
 func (o Options) networksThatNeed(feature string) []string {

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/cni"
 	"github.com/cnibench/cnibench/internal/exec"
-	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/workload"
 )
@@ -56,8 +54,7 @@ func (o Options) plugins(ctx context.Context, runner *exec.Runner, have map[stri
 // as can be told.
 func carried(n network.Network, have map[string]error) bool {
 	for _, f := range n.Needs {
-		var missing *netns.MissingError
-		if errors.As(have[f.Name], &missing) {
+		if lacks(have[f.Name]) {
 			return false
 		}
 	}
