@@ -95,7 +95,7 @@ func edges(w io.Writer) error {
 		for range rounds {
 			begin := time.Now()
 			if err := p.Start(); err != nil {
-				fmt.Fprintf(w, "  %-10s absent: %s\n", name, strings.ReplaceAll(err.Error(), "\n", "; "))
+				fmt.Fprintf(w, "  %-10s absent: %s\n", name, oneLine(err))
 				break
 			}
 			// What it has to say of this machine is for doctor.
@@ -172,3 +172,5 @@ func sample(ctx context.Context, l *lab.Lab, cell result.Cell, window time.Durat
 	s.MeasuredSeconds, s.Metrics = &m.MeasuredSeconds, m.Metrics
 	return s, err
 }
+
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

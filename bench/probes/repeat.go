@@ -4,17 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
+	"runtime"
+	"runtime/debug"
 	"time"
 
 	"github.com/aclements/go-moremath/stats"
+	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/probe"
 )
 
 const (
 	repeats = 10
-	packets = 2000
+	// packets fill a window of some tenths of a second, so that what the kernel
+	// does now and then weighs little in it.
+	packets = 20_000
 	// more is how many packets of a hundred are sent twice: a known extra cost.
 	more = 3
 )
@@ -22,34 +26,57 @@ const (
 // repeat tells how well instructions and speed repeat, and whether a known extra
 // cost is seen in them: 64-byte datagrams over loopback, some of them twice.
 func repeat(w io.Writer) (err error) {
-	server, err := net.ListenPacket("udp", "127.0.0.1:0")
+	// As the traffic engine does it: a thread of its own, blocking system calls,
+	// and no garbage collector in between.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, server.Close()) }()
-	client, err := net.Dial("udp", server.LocalAddr().String())
+	defer func() { err = errors.Join(err, unix.Close(fd)) }()
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return err
+	}
+	own, err := unix.Getsockname(fd)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, client.Close()) }()
+	if err := unix.Connect(fd, own); err != nil { // to itself
+		return err
+	}
 	fmt.Fprintf(w, "64-byte datagrams over loopback, %d of %d, and with %d %% of them twice:\n", repeats, packets, more)
-	for _, extra := range []int{0, more} {
-		var instructions, rate []float64
-		for range repeats {
-			n, perSecond, err := window(client, server, extra)
+	// In alternation, after one window that fills the caches.
+	plain, costly := &series{}, &series{}
+	for i := range 1 + repeats {
+		for extra, to := range map[int]*series{0: plain, more: costly} {
+			n, perSecond, err := window(fd, extra)
 			if err != nil {
-				fmt.Fprintf(w, "  instructions are absent: %v\n", err)
+				fmt.Fprintf(w, "  instructions are absent: %s\n", oneLine(err))
 				return nil
 			}
-			instructions, rate = append(instructions, n), append(rate, perSecond)
+			if i > 0 {
+				to.instructions, to.rate = append(to.instructions, n), append(to.rate, perSecond)
+			}
 		}
-		fmt.Fprintf(w, "  +%d %%: kernel instructions per packet %.0f (CV %.2f %%), packets/s %.0f (CV %.2f %%)\n", extra,
-			stats.Mean(instructions), 100*stats.StdDev(instructions)/stats.Mean(instructions), stats.Mean(rate), 100*stats.StdDev(rate)/stats.Mean(rate))
 	}
+	plain.print(w, 0)
+	costly.print(w, more)
 	return nil
 }
 
-func window(client net.Conn, server net.PacketConn, extra int) (instructions, perSecond float64, err error) {
+// series is what the windows of one kind gave.
+type series struct{ instructions, rate []float64 }
+
+func (s *series) print(w io.Writer, extra int) {
+	cv := func(xs []float64) float64 { return 100 * stats.StdDev(xs) / stats.Mean(xs) }
+	mid := func(xs []float64) float64 { return stats.Sample{Xs: xs}.Quantile(0.5) }
+	fmt.Fprintf(w, "  +%d %%: kernel instructions per packet, median %.0f (CV %.2f %%), packets/s, median %.0f (CV %.2f %%)\n", extra,
+		mid(s.instructions), cv(s.instructions), mid(s.rate), cv(s.rate))
+}
+
+func window(fd, extra int) (instructions, perSecond float64, err error) {
 	p := probe.OpenCounters(probe.Roots{Proc: "/proc", Sys: "/sys"})
 	defer func() { err = errors.Join(err, p.Close()) }()
 	if err := p.Start(); err != nil {
@@ -63,10 +90,10 @@ func window(client net.Conn, server net.PacketConn, extra int) (instructions, pe
 			times = 2
 		}
 		for range times {
-			if _, err := client.Write(buf[:]); err != nil {
+			if _, err := unix.Write(fd, buf[:]); err != nil {
 				return 0, 0, err
 			}
-			if _, _, err := server.ReadFrom(buf[:]); err != nil {
+			if _, err := unix.Read(fd, buf[:]); err != nil {
 				return 0, 0, err
 			}
 		}
