@@ -145,6 +145,42 @@ func TestServeToolUntilFinish(t *testing.T) {
 	}
 }
 
+// Whoever waits is told of a serving tool that dies, and of one that the sample
+// is over for that all is well.
+func TestWait(t *testing.T) {
+	c := start(t)
+	for _, k := range []struct {
+		script string
+		finish bool
+		want   string
+	}{
+		{"sleep 0.1; echo no more >&2; exit 3", false, "sh (server) ended with status 3: no more"},
+		{"sleep 0.1; kill -9 $$", false, "sh (server) was ended by a signal"},
+		{"sleep 0.1", false, ""}, // as iperf3 -s -1
+		{"sleep 60", true, ""},
+	} {
+		var se ServeResult
+		if err := c.Call(t.Context(), MethodServe, ServeParams{Program: workload.Program{Argv: []string{"sh", "-c", k.script}, Timeout: time.Minute}}, &se); err != nil {
+			t.Fatal(err)
+		}
+		var got WaitResult
+		waited := make(chan error, 1)
+		go func() { waited <- c.Call(t.Context(), MethodWait, WaitParams{Session: se.Session}, &got) }()
+		if k.finish {
+			if err := c.Call(t.Context(), MethodFinish, FinishParams{Session: se.Session}, nil); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := <-waited; err != nil || got.Failed != k.want {
+			t.Errorf("%s: %q, %v", k.script, got.Failed, err)
+		}
+	}
+	var got WaitResult
+	if err := c.Call(t.Context(), MethodWait, WaitParams{Session: "s99"}, &got); err != nil || got.Failed != "" {
+		t.Errorf("a session that is over: %q, %v", got.Failed, err)
+	}
+}
+
 func TestServeToolThatCannotServe(t *testing.T) {
 	c := start(t)
 	err := c.Call(t.Context(), MethodServe, ServeParams{Program: workload.Program{Argv: []string{"sh", "-c", "echo cannot bind {port} >&2; exit 1"}, Port: true, Ready: "tcp"}}, nil)
@@ -304,11 +340,15 @@ func TestBound(t *testing.T) {
 	for _, c := range []struct {
 		protocol string
 		port     uint16
+		pid      int
 		want     bool
-	}{{"tcp", 5201, true}, {"tcp", 22, false}, {"udp", 5201, true}, {"udp", 53, false}} {
-		got, err := bound("testdata/proc", c.protocol, c.port)
+	}{
+		{"tcp", 5201, 77, true}, {"tcp", 22, 77, false}, {"udp", 5201, 77, true}, {"udp", 53, 77, false},
+		{"tcp", 5201, 78, false}, {"udp", 5201, 78, false}, {"udp", 5201, 79, false}, // it is somebody else's
+	} {
+		got, err := bound("testdata/proc", c.protocol, c.port, c.pid)
 		if got != c.want || err != nil {
-			t.Errorf("%s %d: %v %v", c.protocol, c.port, got, err)
+			t.Errorf("%s %d of %d: %v %v", c.protocol, c.port, c.pid, got, err)
 		}
 	}
 }

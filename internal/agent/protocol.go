@@ -19,6 +19,7 @@ const (
 	MethodServe  = "serve"
 	MethodDrive  = "drive"
 	MethodFinish = "finish"
+	MethodWait   = "wait"
 	MethodTools  = "tools"
 	MethodFacts  = "facts"
 	MethodIdle   = "idle"
@@ -76,6 +77,19 @@ type DriveParams struct {
 // FinishParams ends a serving session and answers with its workload.Output.
 type FinishParams struct {
 	Session string `json:"session"`
+}
+
+// WaitParams asks to be told when a serving session is over. It may be asked
+// beside everything else.
+type WaitParams struct {
+	Session string `json:"session"`
+}
+
+// WaitResult is the answer.
+type WaitResult struct {
+	// Failed says why the half ended before it was asked to; "" where it did
+	// what it had to.
+	Failed string `json:"failed,omitempty"`
 }
 
 // IdleParams asks for what the probes read while nothing is measured.

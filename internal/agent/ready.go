@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,7 +33,7 @@ func (t *tool) ready(ctx context.Context, proc, how string, port uint16) error {
 	tick := time.NewTicker(readyPoll)
 	defer tick.Stop()
 	for {
-		bound, err := bound(proc, how, port)
+		bound, err := bound(proc, how, port, t.process.PID())
 		if bound || err != nil {
 			return err
 		}
@@ -60,32 +61,39 @@ func (t *tool) said() string {
 	return ""
 }
 
-// bound tells whether a port is listened on (tcp) or bound (udp), after
-// /proc/net/{tcp,udp}{,6} (proc_pid_net(5)).
-func bound(proc, protocol string, port uint16) (bool, error) {
+// bound tells whether a process listens on a port (tcp) or is bound to it
+// (udp), after /proc/net/{tcp,udp}{,6} (proc_pid_net(5)). A port that somebody
+// else took first does not count: the tool will say so itself.
+func bound(proc, protocol string, port uint16, pid int) (bool, error) {
 	for _, name := range []string{protocol, protocol + "6"} {
-		found, err := boundIn(filepath.Join(proc, "self/net", name), protocol, port)
+		sockets, err := boundIn(filepath.Join(proc, "self/net", name), protocol, port)
 		if errors.Is(err, fs.ErrNotExist) && strings.HasSuffix(name, "6") {
 			continue // a kernel without IPv6
 		}
-		if found || err != nil {
-			return found, err
+		if err != nil {
+			return false, err
+		}
+		if len(sockets) > 0 && owns(proc, pid, sockets) {
+			return true, nil
 		}
 	}
 	return false, nil
 }
 
-func boundIn(path, protocol string, port uint16) (bool, error) {
+// boundIn gives the inodes of the sockets at a port, as /proc names them.
+func boundIn(path, protocol string, port uint16) ([]string, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	defer f.Close()
+	var sockets []string
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
-		// sl local_address rem_address st …: "0: 00000000:1451 00000000:0000 0A"
+		// sl local_address rem_address st tx_queue:rx_queue tr:when retrnsmt uid
+		// timeout inode …: "0: 00000000:1451 00000000:0000 0A …"
 		fields := strings.Fields(lines.Text())
-		if len(fields) < 4 {
+		if len(fields) < 10 {
 			continue
 		}
 		_, hex, ok := strings.Cut(fields[1], ":")
@@ -97,8 +105,24 @@ func boundIn(path, protocol string, port uint16) (bool, error) {
 			continue
 		}
 		if protocol == "udp" || fields[3] == "0A" { // TCP_LISTEN
-			return true, nil
+			sockets = append(sockets, "socket:["+fields[9]+"]")
 		}
 	}
-	return false, lines.Err()
+	return sockets, lines.Err()
+}
+
+// owns tells whether a process has one of the sockets open. Where it cannot be
+// looked at, as one of another user, it is taken to.
+func owns(proc string, pid int, sockets []string) bool {
+	dir := filepath.Join(proc, strconv.Itoa(pid), "fd")
+	open, err := os.ReadDir(dir)
+	if err != nil {
+		return errors.Is(err, fs.ErrPermission)
+	}
+	for _, fd := range open {
+		if target, err := os.Readlink(filepath.Join(dir, fd.Name())); err == nil && slices.Contains(sockets, target) {
+			return true
+		}
+	}
+	return false
 }

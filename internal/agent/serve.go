@@ -156,6 +156,8 @@ func (s *server) do(ctx context.Context, req Request) (any, error) {
 		return with(req, func(p DriveParams) (any, error) { return s.drive(ctx, p) })
 	case MethodFinish:
 		return with(req, func(p FinishParams) (any, error) { return s.finish(p) })
+	case MethodWait:
+		return with(req, func(p WaitParams) (WaitResult, error) { return s.wait(ctx, p) })
 	case MethodTools:
 		return with(req, func(p ToolsParams) (ToolsResult, error) { return s.tools(ctx, p) })
 	case MethodFacts:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/traffic"
@@ -20,6 +21,7 @@ type session struct {
 	// finish tells the half that the sample is over; it then ends by itself.
 	finish func()
 	cancel context.CancelFunc
+	asked  atomic.Bool   // finish was asked for
 	done   chan struct{} // closed when out and err are set
 	out    workload.Output
 	err    error
@@ -88,6 +90,7 @@ func (s *server) finish(p FinishParams) (workload.Output, error) {
 	if se == nil {
 		return workload.Output{}, fmt.Errorf("no session %q: it was finished or cancelled before", p.Session)
 	}
+	se.asked.Store(true)
 	se.finish()
 	select {
 	case <-se.done:
@@ -100,6 +103,29 @@ func (s *server) finish(p FinishParams) (workload.Output, error) {
 		runtime.GC() // the next sample starts with a clean heap
 	}
 	return se.out, se.err
+}
+
+// wait tells when a serving half is over, so that nobody waits for a client
+// whose server has gone.
+func (s *server) wait(life context.Context, p WaitParams) (WaitResult, error) {
+	s.mu.Lock()
+	se := s.sessions[p.Session]
+	s.mu.Unlock()
+	if se == nil {
+		return WaitResult{}, nil // finished or cancelled before
+	}
+	select {
+	case <-se.done:
+	case <-life.Done():
+		return WaitResult{}, nil
+	}
+	switch {
+	case se.asked.Load():
+		return WaitResult{}, nil
+	case se.err != nil:
+		return WaitResult{Failed: se.err.Error()}, nil
+	}
+	return WaitResult{Failed: workload.Ended("server", se.out)}, nil
 }
 
 // drive runs the driving half to its end.

@@ -27,6 +27,8 @@ const (
 	selfEndWait = 250 * time.Millisecond
 	// termWait is how long it may take after that signal.
 	termWait = 2 * time.Second
+	// stillWait is how long a server may take to accept a connection.
+	stillWait = 3 * time.Second
 	// readyWait is how long a serving tool may take until it serves.
 	readyWait = 10 * time.Second
 )
@@ -202,8 +204,20 @@ func (s *server) driveTool(ctx context.Context, p DriveParams) (workload.Output,
 		out.Killed = "timeout"
 	} else if ctx.Err() != nil {
 		return workload.Output{}, errors.Join(context.Cause(ctx), t.clean())
+	} else if p.Program.StillThere && out.ExitCode == 0 {
+		err = stillThere(ctx, p.Server)
 	}
-	return out, t.clean()
+	return out, errors.Join(err, t.clean())
+}
+
+// stillThere tells whether a server's port takes connections.
+func stillThere(ctx context.Context, server string) error {
+	d := net.Dialer{Timeout: stillWait}
+	c, err := d.DialContext(ctx, "tcp", server)
+	if err != nil {
+		return fmt.Errorf("the tool ended well, but its server cannot be reached any more: %w", err)
+	}
+	return c.Close()
 }
 
 // serveTool starts a serving tool and waits until it serves.

@@ -99,7 +99,10 @@ func (r *run) traffic(ctx context.Context, w workload.Workload, p workload.Param
 		return server, client, err
 	}
 	drive.WithoutProbes = withoutTwice(ends)
-	driveErr := ends.Client.Agent.Call(ctx, agent.MethodDrive, agent.DriveParams{Program: drive, Server: target.String()}, &client)
+	driving, stop := context.WithCancelCause(ctx)
+	watched := watchServer(ctx, driving, stop, ends.Server, session.Session)
+	driveErr := ends.Client.Agent.Call(driving, agent.MethodDrive, agent.DriveParams{Program: drive, Server: target.String()}, &client)
+	stop(nil)
 	if driveErr != nil {
 		driveErr = fmt.Errorf("client at %s: %w", ends.Client.Name, driveErr)
 	}
@@ -107,7 +110,36 @@ func (r *run) traffic(ctx context.Context, w workload.Workload, p workload.Param
 	if finishErr != nil {
 		finishErr = fmt.Errorf("server at %s: %w", ends.Server.Name, finishErr)
 	}
+	<-watched
 	return server, client, errors.Join(driveErr, finishErr)
+}
+
+// lastWords is how long a client may go on whose server has failed: what it
+// says itself is the better reason.
+const lastWords = time.Second
+
+// watchServer stops the client some time after its server has failed: tools
+// may wait for ever. The channel is closed when nobody watches any more, which
+// is after the server's session is over.
+func watchServer(ctx, driving context.Context, stop context.CancelCauseFunc, at testbed.Place, session string) <-chan struct{} {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		var w agent.WaitResult
+		err := at.Agent.Call(ctx, agent.MethodWait, agent.WaitParams{Session: session}, &w)
+		if err == nil && w.Failed != "" {
+			err = errors.New(w.Failed)
+		}
+		if err == nil {
+			return
+		}
+		select {
+		case <-driving.Done(): // it is through
+		case <-time.After(lastWords):
+			stop(fmt.Errorf("stopped, as the server at %s had failed: %w", at.Name, err))
+		}
+	}()
+	return over
 }
 
 func (r *run) cancelEnds(ctx context.Context, ends testbed.Ends) {

@@ -85,7 +85,8 @@ func (HTTP) Drive(p Params, server netip.AddrPort) (Program, error) {
 		argv = append(argv, "-H", "Connection: close")
 	}
 	argv = append(argv, "http://"+net.JoinHostPort(host, port)+"/"+httpFile)
-	return timed(Program{Argv: argv}, 0, seconds(length)), nil
+	// wrk leaves out requests that were never answered.
+	return timed(Program{Argv: argv, StillThere: true}, 0, seconds(length)), nil
 }
 
 // Parse reads wrk's text.

@@ -112,11 +112,20 @@ func (Sockperf) Parse(p Params, server, client Output) (Measurement, error) {
 	if err == nil {
 		measured, warnings, err = read(m, p, text, plain(server.Stdout))
 	}
+	var stall stalled
+	if errors.As(err, &stall) {
+		return Measurement{}, fmt.Errorf("sockperf: %w", err)
+	}
 	if err != nil {
 		return Measurement{}, notUnderstood("sockperf", client.ToolVersion, err.Error())
 	}
 	return Measurement{MeasuredSeconds: measured, Metrics: m, Tools: versions(client, server), Warnings: warnings}, nil
 }
+
+// stalled is why an output that is understood is no measurement.
+type stalled string
+
+func (s stalled) Error() string { return string(s) }
 
 // sockperfReason finds what sockperf gives as an error: its status is 0.
 func sockperfReason(text string) string {
@@ -168,7 +177,11 @@ func sockperfLatency(m metrics, p Params, text, _ string) (measured float64, war
 	if trips != 1 {
 		warnings = append(warnings, "this sockperf printed half round trips; they were doubled: a version that knows --full-rtt measures the whole")
 	}
-	if _, length := sockperfTime(p); run[0] < 0.7*length.Seconds() {
+	_, length := sockperfTime(p)
+	switch {
+	case run[0] < 0.5*length.Seconds():
+		return 0, nil, stalled(fmt.Sprintf("replies stopped after %.3g s of %.3g s: a datagram was lost, or the path is cut; measure longer, or with udp_rr or tcp_rr", run[0], length.Seconds()))
+	case run[0] < 0.7*length.Seconds():
 		warnings = append(warnings, fmt.Sprintf("sockperf measured %.3g s where %.3g s were due: replies stopped early, as after a lost datagram; measure longer, or with udp_rr or tcp_rr", run[0], length.Seconds()))
 	}
 	err = errors.Join(

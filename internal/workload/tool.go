@@ -22,8 +22,12 @@ const (
 	// toolEdge is kept free at both ends of a tool's run when probes are read:
 	// a tool starts and ends at moments of its own.
 	toolEdge = 100 * time.Millisecond
-	// toolPatience is what a tool may take beyond its own time.
-	toolPatience = 15 * time.Second
+	// toolPatience is what a tool may take beyond its own time: most have no
+	// limit of their own for a path that is cut.
+	toolPatience = 5 * time.Second
+	// serverPatience is what its server may take beyond that, as its client
+	// comes later.
+	serverPatience = 20 * time.Second
 )
 
 // wholeSeconds is a length as tools take it: rounded up, at least one.
@@ -40,7 +44,7 @@ func timed(p Program, lead, length time.Duration) Program {
 	p.Env = append(p.Env, "LC_ALL=C")
 	p.Timeout = lead + length + toolPatience
 	if p.Ready != "" {
-		p.Timeout += toolPatience
+		p.Timeout += serverPatience
 	}
 	p.WindowOffset, p.Window = lead+toolEdge, length-2*toolEdge
 	return p
@@ -87,6 +91,18 @@ func ended(end string, o Output, said string) error {
 		return fmt.Errorf("%s ended with status %d%s", name, o.ExitCode, said)
 	}
 	return nil
+}
+
+// Ended says why a tool's end was none that it should have come to; "" where
+// all is well.
+func Ended(end string, o Output) string {
+	if len(o.Argv) == 0 {
+		return ""
+	}
+	if err := ended(end, o, lastLine(Output{Stderr: o.Stderr})); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 func toolName(end string, o Output) string {

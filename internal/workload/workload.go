@@ -42,6 +42,10 @@ type Program struct {
 	// Ready tells how a serving tool shows that it serves: "tcp" (the port
 	// accepts), "udp" (the port is bound, from /proc/net/udp).
 	Ready string `json:"ready,omitempty"`
+	// StillThere asks the agent to look, when a driving tool has ended well,
+	// whether the server's port still takes connections: some tools see nothing
+	// wrong with a path that was cut.
+	StillThere bool `json:"still_there,omitempty"`
 	// Timeout is when the agent kills the tool and reports that.
 	Timeout time.Duration `json:"timeout_nanoseconds"`
 	// WindowOffset and Window tell, for a tool, where after its start the

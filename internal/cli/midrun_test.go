@@ -1,0 +1,229 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+// TestFaultsInMidSample: a sample of the native engine that is struck fails
+// with its reason within 5 s, the campaign goes on, and what is measured after
+// the fault is sound.
+func TestFaultsInMidSample(t *testing.T) {
+	labtest.Root(t)
+	labtest.Tool(t, "ip", "iproute2")
+	for name := range (&brokenLab{}).faults() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBrokenLab(t)
+			b.mustFail(nativeCells(), 8, 0, b.faults()[name])
+		})
+	}
+}
+
+// toolCells are published tools in the forms that end, or hang, in ways of
+// their own.
+func toolCells() []result.Cell {
+	size := func(n int) func(*result.Cell) { return func(c *result.Cell) { c.MessageBytes = n } }
+	return []result.Cell{
+		faultCell("iperf3", "", "tcp", func(c *result.Cell) { c.MessageBytes, c.Streams, c.RateBitsPerSecond = 1472, 1, 50e6 }),
+		faultCell("iperf3", "", "udp", func(c *result.Cell) { c.MessageBytes, c.Streams, c.RateBitsPerSecond = 1472, 1, 50e6 }),
+		faultCell("netperf", "TCP_STREAM", "", size(1472)), faultCell("netperf", "UDP_STREAM", "", size(1472)),
+		faultCell("netperf", "TCP_RR", "", nil), faultCell("netperf", "UDP_RR", "", nil),
+		faultCell("sockperf", "ping-pong", "tcp", nil), faultCell("sockperf", "ping-pong", "udp", nil),
+		faultCell("sockperf", "throughput", "udp", nil),
+		faultCell("redis", "get", "", func(c *result.Cell) { c.MessageBytes, c.Streams = 1000, 1 }),
+		faultCell("http", "keep-alive", "", func(c *result.Cell) { c.MessageBytes, c.Streams = 1024, 2 }),
+	}
+}
+
+// TestToolFaultsInMidSample: a published tool whose server is killed fails its
+// sample within 5 s. What a cut path does to a tool is its own affair: most have
+// no limit, so that they are killed 5 s after they should have been through.
+func TestToolFaultsInMidSample(t *testing.T) {
+	labtest.Root(t)
+	labtest.Tool(t, "ip", "iproute2")
+	for _, w := range []workload.Workload{workload.Iperf3{}, workload.Netperf{}, workload.Sockperf{}, workload.Redis{}, workload.HTTP{}} {
+		for _, tool := range w.Spec().Needs {
+			labtest.Tool(t, tool.Name, tool.Package)
+		}
+	}
+	const seconds = 4
+	t.Run("server killed", func(t *testing.T) {
+		t.Parallel()
+		b := newBrokenLab(t)
+		b.mustFail(toolCells(), seconds, 0, func(e testbed.Ends) func() {
+			b.killTool(b.pid(e.Server))
+			return nil
+		})
+	})
+	t.Run("server agent killed", func(t *testing.T) {
+		t.Parallel()
+		b := newBrokenLab(t)
+		b.mustFail(toolCells(), seconds, 0, b.faults()["server agent killed"])
+	})
+	t.Run("link down", func(t *testing.T) {
+		t.Parallel()
+		b := newBrokenLab(t)
+		var cells []result.Cell
+		for _, c := range toolCells() {
+			switch {
+			case c.Workload == "redis": // it counts requests, not seconds: it may take a minute
+			case c.Test == "throughput": // one-way: what a cut path swallows is loss, and said to be
+			case c.Protocol == "udp" && c.Workload == "iperf3", c.Test == "UDP_STREAM", c.Test == "TCP_RR": // as their like
+			default:
+				cells = append(cells, c)
+			}
+		}
+		const padding = 4 // seconds that netperf may wait for its server
+		b.mustFail(cells, seconds, (seconds+padding)*time.Second, b.faults()["link down"])
+	})
+}
+
+// crowd makes n connections, or sends n datagrams, that have no token. It ends
+// early when nobody listens any more, and gives how many there were.
+func crowd(network, address string, n int) (int, error) {
+	var open []net.Conn
+	defer func() {
+		for _, c := range open {
+			_ = c.Close()
+		}
+	}()
+	for i := range n {
+		c, err := net.DialTimeout(network, address, time.Second)
+		if err != nil {
+			return i, nil // the sample is over
+		}
+		if i%4 == 0 && network == "tcp" && len(open) < 500 {
+			open = append(open, c) // one that says nothing
+			continue
+		}
+		_, _ = c.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")) // it may be closed already
+		if err := c.Close(); err != nil {
+			return i, err
+		}
+	}
+	return n, nil
+}
+
+// TestStrangersInMidSample: 10,000 connections of a stranger to the data port
+// are refused and counted; the sample is none the worse.
+func TestStrangersInMidSample(t *testing.T) {
+	labtest.Root(t)
+	const strangers = 10_000
+	b := newBrokenLab(t)
+	came := make(chan int, len(nativeCells()))
+	records := b.run(nativeCells(), 4, func(e testbed.Ends) func() {
+		client, server := b.pid(e.Client), b.pid(e.Server)
+		network := "udp"
+		port, err := dataPort(server, "tcp")
+		if port != 0 {
+			network = "tcp"
+		} else if err == nil {
+			port, err = dataPort(server, "udp")
+		}
+		n := 0
+		if err == nil {
+			err = netns.Do(netns.NS{Name: "client", Path: fmt.Sprintf("/proc/%d/ns/net", client)}, func() (err error) {
+				n, err = crowd(network, netip.AddrPortFrom(e.ServerAddress, port).String(), strangers)
+				return err
+			})
+		}
+		if err != nil || port == 0 {
+			t.Errorf("port %d: %v", port, err)
+		}
+		came <- n
+		return nil
+	})
+	for _, s := range records {
+		n := <-came
+		refused := s.Metrics["strangers_refused"]
+		t.Logf("%-40s %s %s: %d came, %.0f refused; %.4g bit/s, %.4g transactions/s × %.3g s", s.Cell.Traffic(), s.Status, s.Reason, n, refused,
+			s.Metrics["throughput_bits_per_second"], s.Metrics["transactions_per_second"], s.Metrics["latency_mean_seconds"])
+		if s.Status != result.StatusOK {
+			t.Errorf("%s: %s", s.Cell.Traffic(), s.Reason)
+			continue
+		}
+		// The socket's buffer may lose datagrams of a crowd; connections wait.
+		least := 0.9 * float64(n)
+		if strings.HasPrefix(s.Cell.Workload, "udp") {
+			least = 0.1 * float64(n)
+		}
+		if n < 1000 || refused < least || refused > float64(n) {
+			t.Errorf("%s: %d strangers came, %.0f were refused", s.Cell.Traffic(), n, refused)
+		}
+		if rate := s.Cell.RateBitsPerSecond; rate > 0 && !within(s.Metrics["throughput_bits_per_second"], 0.5*rate, 1.05*rate) {
+			t.Errorf("%s: %g bit/s of %g", s.Cell.Traffic(), s.Metrics["throughput_bits_per_second"], rate)
+		}
+		if v := s.Metrics["transactions_per_second"] * s.Metrics["latency_mean_seconds"]; v != 0 && s.Metrics["transactions_lost"] == 0 && !within(v, 0.8, 1.2) {
+			t.Errorf("%s: rate × round trip is %g", s.Cell.Traffic(), v)
+		}
+	}
+}
+
+// within tells whether a value is what a busy machine may make of it.
+func within(v, low, high float64) bool { return v >= low && v <= high }
+
+// TestPortsTaken: where all ports are somebody else's a sample fails with that
+// reason, native and of tools, and the next one is measured.
+func TestPortsTaken(t *testing.T) {
+	labtest.Root(t)
+	labtest.Tool(t, "iperf3", "iperf3")
+	labtest.Tool(t, "sysctl", "procps")
+	b := newBrokenLab(t)
+	b.at0 = true
+	cells := []result.Cell{nativeCells()[0], nativeCells()[2], toolCells()[0]}
+	b.mustFail(cells, 1, 0, func(e testbed.Ends) func() {
+		ns := netns.NS{Name: "server", Path: fmt.Sprintf("/proc/%d/ns/net", b.pid(e.Server))}
+		few := func(ports string) {
+			if _, err := b.runner.Run(context.Background(), exec.Cmd{Argv: []string{"sysctl", "-q", "-w", "net.ipv4.ip_local_port_range=" + ports}, NetNS: ns.Path}); err != nil {
+				t.Error(err)
+			}
+		}
+		few("40000 40003")
+		var taken []io.Closer
+		err := netns.Do(ns, func() error {
+			for port := 40000; port <= 40003; port++ {
+				l, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
+				if err != nil {
+					return err
+				}
+				p, err := net.ListenPacket("udp", fmt.Sprintf(":%d", port))
+				if err != nil {
+					return errors.Join(err, l.Close())
+				}
+				taken = append(taken, l, p)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		return func() {
+			for _, c := range taken {
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			few("32768 60999")
+		}
+	})
+	for i := range cells {
+		if !strings.Contains(b.struck[i].Reason, "address already in use") {
+			t.Errorf("%s: %s", cells[i].Traffic(), b.struck[i].Reason)
+		}
+	}
+}
