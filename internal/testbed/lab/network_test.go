@@ -392,7 +392,7 @@ func TestHostPaths(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := ask(k.ns(from), echo(t, k.ns(to), k.address(to)), 1400); err != nil {
+				if err := ask(k.ns(from), echo(t, k.ns(to), k.address(to)), 1300); err != nil {
 					t.Errorf("%s %s: %v", c.Path, c.Placement, err)
 				}
 			}

@@ -37,7 +37,7 @@ func hits() map[string][]string {
 	router := []string{`-A FORWARD -o eth0 .*-j ACCEPT`, `-A FORWARD -o kube-bridge .*-j ACCEPT`}
 	return map[string][]string{
 		"calico/direct-policy": felix,
-		"calico/ipip-policy":   append(felix, "-A cali-INPUT -p ipencap .*-j ACCEPT"),
+		"calico/ipip-policy":   append(felix, "-A cali-INPUT -p (ipencap|ipv4|4) .*-j ACCEPT"),
 		"calico/vxlan-policy":  append(felix, "-A cali-INPUT -p udp .*--dports 4789 .*-j ACCEPT", "-A cali-PREROUTING -p udp .*--dport 4789 .*-j CT --notrack"),
 		"canal":                felix,
 		"kube-router":          router,
