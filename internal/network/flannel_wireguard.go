@@ -32,10 +32,12 @@ func flannelWireGuard() Network {
 		Model:         "flannel v0.28.0 pkg/backend/wireguard, its delegate to the bridge plugin in Documentation/kube-flannel.yml",
 		LeavesOut:     flannelLeavesOut,
 		Encapsulation: "wireguard",
-		Overhead:      wireguardOverhead,
-		Needs:         []netns.Feature{netns.Veth(), netns.Bridge(), netns.WireGuard()},
-		Wants:         []netns.Feature{netns.BridgeNetfilter()},
-		Plugins:       []string{"bridge", "host-local"},
+		NoHostPaths: "WireGuard takes from another node what has an address of its pods, so a node's own answers are dropped " +
+			"without flannel's masquerade rules, which are left out",
+		Overhead: wireguardOverhead,
+		Needs:    []netns.Feature{netns.Veth(), netns.Bridge(), netns.WireGuard()},
+		Wants:    []netns.Feature{netns.BridgeNetfilter()},
+		Plugins:  []string{"bridge", "host-local"},
 		SetUp: func(_ context.Context, self Node, nodes []Node) error {
 			if err := kubernetesNode(self); err != nil {
 				return err
