@@ -73,25 +73,22 @@ unless --anyway is given.`,
 }
 
 func compareDirs(baseDir, newDir string, threshold float64) (stat.Comparison, error) {
-	base, err := readInput(baseDir)
-	if err != nil {
-		return stat.Comparison{}, err
-	}
-	next, err := readInput(newDir)
-	if err != nil {
-		return stat.Comparison{}, err
-	}
-	side := func(in report.Input) stat.Side {
-		s := stat.Side{Samples: in.Samples}
-		if in.Environment != nil {
-			s.Environment = *in.Environment
+	var sides [2]stat.Side
+	var opt stat.Options
+	for i, dir := range []string{baseDir, newDir} {
+		rec, c, err := describe(dir)
+		if err != nil {
+			return stat.Comparison{}, err
 		}
-		return s
+		sides[i].Environment = environmentOf(rec)
+		if i == 0 {
+			opt = analysisOptions(c, sides[i].Environment)
+		}
+		if _, err := result.Each(dir, func(s *result.Sample) { sides[i].Samples = append(sides[i].Samples, *s) }); err != nil {
+			return stat.Comparison{}, err
+		}
 	}
-	return stat.Compare(side(base), side(next), stat.CompareOptions{
-		Options:   analysisOptions(base.Campaign, side(base).Environment),
-		Threshold: threshold,
-	}), nil
+	return stat.Compare(sides[0], sides[1], stat.CompareOptions{Options: opt, Threshold: threshold}), nil
 }
 
 // parseShare reads "3%" or "0.03".

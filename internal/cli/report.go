@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -51,13 +52,14 @@ func recordedKnown() campaign.Known {
 	return k
 }
 
-// readInput reads a result directory and analyses it.
+// reportGCPercent keeps the garbage of reading small beside what is kept.
+const reportGCPercent = 15
+
+// readInput reads a result directory and analyses it. The records are not held:
+// what an analysis needs of them is a tenth.
 func readInput(dir string) (report.Input, error) {
-	rec, err := result.Read(dir)
-	if err != nil {
-		return report.Input{}, err
-	}
-	c, err := campaign.Parse(filepath.Join(dir, result.CampaignFile), rec.Campaign, recordedKnown())
+	defer debug.SetGCPercent(debug.SetGCPercent(reportGCPercent))
+	rec, c, err := describe(dir)
 	if err != nil {
 		return report.Input{}, err
 	}
@@ -65,14 +67,36 @@ func readInput(dir string) (report.Input, error) {
 	if err != nil {
 		return report.Input{}, fmt.Errorf("%s: %w", filepath.Join(dir, result.PlanFile), err)
 	}
-	var env result.Environment
-	if rec.Environment != nil {
-		env = *rec.Environment
+	in := report.Input{Dir: dir, Campaign: c, Plan: p, Environment: rec.Environment, Version: version()}
+	collector := stat.NewCollector(analysisOptions(c, environmentOf(rec)))
+	_, err = result.Each(dir, func(s *result.Sample) {
+		collector.Add(s)
+		in.Tally.Add(s)
+	})
+	if err != nil {
+		return report.Input{}, err
 	}
-	return report.Input{
-		Dir: dir, Campaign: c, Plan: p, Samples: rec.Samples, Environment: rec.Environment, Version: version(),
-		Analysis: stat.Analyse(rec.Samples, analysisOptions(c, env)),
-	}, nil
+	in.Analysis = collector.Analyse()
+	return in, nil
+}
+
+// describe reads what a result directory has beside its records.
+func describe(dir string) (result.Recorded, campaign.Campaign, error) {
+	rec, err := result.Describe(dir)
+	if err != nil {
+		return rec, campaign.Campaign{}, err
+	}
+	c, err := campaign.Parse(filepath.Join(dir, result.CampaignFile), rec.Campaign, recordedKnown())
+	return rec, c, err
+}
+
+// environmentOf is the environment of a result directory, empty where there is
+// none.
+func environmentOf(rec result.Recorded) result.Environment {
+	if rec.Environment == nil {
+		return result.Environment{}
+	}
+	return *rec.Environment
 }
 
 // analysisOptions says to the statistics what only other packages know: the

@@ -22,6 +22,12 @@ import (
 // analysed is a campaign whose analysis is stat's own: every figure of it goes
 // the whole way from the samples to the page.
 func analysed() Input {
+	in, _ := analysedSamples()
+	return in
+}
+
+func analysedSamples() (Input, []result.Sample) {
+	var samples []result.Sample
 	random := rand.New(rand.NewPCG(1, 2))
 	in := Input{Campaign: campaign.Campaign{Name: "analysed", Sampling: sampling()}, Environment: fixtureEnvironment(), Dir: "results/a"}
 	for block := 1; block <= 9; block++ {
@@ -37,30 +43,35 @@ func analysed() Input {
 					"process_cpu_seconds": 0.4, "ksoftirqd_cpu_seconds": 0.1, "instructions_user": 1e8, "instructions_kernel": 2e9}
 				s.Probes = map[string]map[string]float64{"client_node": end, "server_node": end}
 				s.Machines = map[string]string{"client_node": "a", "server_node": "a"}
-				in.Samples = append(in.Samples, s)
+				samples = append(samples, s)
 			}
 		}
 	}
-	in.Analysis = stat.Analyse(in.Samples, stat.Options{TargetRelativeHalfwidth: 0.02, Environment: *in.Environment})
+	return analyse(in, samples), samples
+}
+
+// analyse puts into a report what samples say.
+func analyse(in Input, samples []result.Sample) Input {
+	in.Analysis = stat.Analyse(samples, stat.Options{TargetRelativeHalfwidth: 0.02, Environment: *in.Environment})
+	in.Tally = tallied(samples)
 	return in
 }
 
 // crossed is analysed with iperf3 beside tcp_stream, and mean round trips.
 func crossed() Input {
-	in := analysed()
+	in, samples := analysedSamples()
 	random := rand.New(rand.NewPCG(3, 4))
-	for _, s := range slices.Clone(in.Samples) {
+	for _, s := range slices.Clone(samples) {
 		switch {
 		case s.Cell.Workload == "tcp_rr":
 			s.Metrics["latency_mean_seconds"] = 0.99 / s.Metrics["transactions_per_second"]
 		case s.Cell.MessageBytes == 1472:
 			s.ID, s.Cell.Workload, s.Cell.Protocol = s.ID+"-iperf3", "iperf3", "tcp"
 			s.Metrics = map[string]float64{"throughput_bits_per_second": s.Metrics["throughput_bits_per_second"] * math.Exp(0.02*random.NormFloat64()-0.05)}
-			in.Samples = append(in.Samples, s)
+			samples = append(samples, s)
 		}
 	}
-	in.Analysis = stat.Analyse(in.Samples, stat.Options{TargetRelativeHalfwidth: 0.02, Environment: *in.Environment})
-	return in
+	return analyse(in, samples)
 }
 
 // figures are the texts of a report's tables by section or caption, row and column.

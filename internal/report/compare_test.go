@@ -80,10 +80,11 @@ func TestComparisonGolden(t *testing.T) {
 // TestComparisonFormatsAgree takes stat's own comparison and counts verdicts
 // and values in every format.
 func TestComparisonFormatsAgree(t *testing.T) {
-	base, next := analysed(), analysed()
+	_, base := analysedSamples()
+	_, next := analysedSamples()
 	random := rand.New(rand.NewPCG(7, 7))
-	for i := range next.Samples {
-		s := &next.Samples[i]
+	for i := range next {
+		s := &next[i]
 		for name, v := range s.Metrics {
 			s.Metrics[name] = v * math.Exp(0.005*random.NormFloat64())
 			if s.Cell.Network == "bridge" && s.Cell.MessageBytes == 1472 {
@@ -91,7 +92,7 @@ func TestComparisonFormatsAgree(t *testing.T) {
 			}
 		}
 	}
-	c := stat.Compare(stat.Side{Samples: base.Samples}, stat.Side{Samples: next.Samples}, stat.CompareOptions{Threshold: 0.03})
+	c := stat.Compare(stat.Side{Samples: base}, stat.Side{Samples: next}, stat.CompareOptions{Threshold: 0.03})
 	if !c.Regression {
 		t.Fatal("a loss of 20 % is no regression")
 	}
@@ -128,8 +129,8 @@ func TestComparisonFormatsAgree(t *testing.T) {
 			lines++
 		}
 	}
-	if lines != len(base.Samples)+len(next.Samples) {
-		t.Errorf("%d values in the benchmark format, %d samples", lines, len(base.Samples)+len(next.Samples))
+	if lines != len(base)+len(next) {
+		t.Errorf("%d values in the benchmark format, %d samples", lines, len(base)+len(next))
 	}
 }
 

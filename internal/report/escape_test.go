@@ -56,9 +56,7 @@ func hostile() Input {
 		}
 	}
 	sortCells(&in)
-	for i := range in.Samples {
-		in.Samples[i].Warnings, in.Samples[i].Reason = []string{evil}, evil
-	}
+	in.Tally.Warnings = map[string]int{evil: in.Tally.OK}
 	in.Environment = hostileEnvironment()
 	for _, s := range in.Analysis.Cells {
 		in.Environment.Networks[s.Cell.Network] = result.NetworkFacts{Model: evil, LeavesOut: evil, Encapsulation: evil}

@@ -168,7 +168,7 @@ func normal() Input {
 		in.Analysis.Cells = append(in.Analysis.Cells, stat.CellSummary{Cell: unsupported, Unsupported: "kernel without ipip", NoEfficiency: "unsupported", Progress: stat.Progress{Done: true, Why: "unsupported"}})
 	}
 	sortCells(&in)
-	in.Samples = samplesOf(in, 12)
+	in.Tally = tallied(samplesOf(in, 12))
 	return in
 }
 
@@ -196,12 +196,20 @@ func samplesOf(in Input, blocks int) []result.Sample {
 	return out
 }
 
+func tallied(samples []result.Sample) Tally {
+	var t Tally
+	for i := range samples {
+		t.Add(&samples[i])
+	}
+	return t
+}
+
 // keep leaves only the cells of some networks, and no rankings.
 func keep(in Input, networks ...string) Input {
 	in.Analysis.Cells = slices.DeleteFunc(slices.Clone(in.Analysis.Cells), func(s stat.CellSummary) bool { return !slices.Contains(networks, s.Cell.Network) })
 	in.Analysis.Rankings, in.Analysis.Warnings = nil, nil
 	sortCells(&in)
-	in.Samples = samplesOf(in, 12)
+	in.Tally = tallied(samplesOf(in, 12))
 	return in
 }
 
@@ -232,7 +240,7 @@ func oneSample() Input {
 	s.Progress = stat.Progress{Blocks: 0, Why: "0 blocks count; an interval takes 2"}
 	in.Analysis.Cells = []stat.CellSummary{s}
 	in.Environment.Finished = time.Time{}
-	in.Samples = samplesOf(in, 1)
+	in.Tally = tallied(samplesOf(in, 1))
 	return in // the plan has five cells more
 }
 
@@ -243,7 +251,7 @@ func allFailed() Input {
 			NoEfficiency: "nothing was measured", Progress: stat.Progress{Why: "0 blocks count; an interval takes 2"}}
 	}
 	in.Analysis.Warnings = []stat.Warning{{Code: stat.FailedSamples, Cells: in.Plan.Cells, Message: "27 samples failed", Cure: "Read the reasons; then run cnibench doctor."}}
-	in.Samples = samplesOf(in, 0)
+	in.Tally = tallied(samplesOf(in, 0))
 	return in
 }
 
@@ -300,7 +308,7 @@ func linkBound() Input {
 		byCPU.Pairs[k].ToldApart = true
 	}
 	in.Analysis.Rankings = []stat.Ranking{r, byCPU}
-	in.Samples = samplesOf(in, 12)
+	in.Tally = tallied(samplesOf(in, 12))
 	return in
 }
 
@@ -346,7 +354,7 @@ func tools() Input {
 	}
 	in.Campaign.Name = "tools"
 	sortCells(&in)
-	in.Samples = samplesOf(in, 12)
+	in.Tally = tallied(samplesOf(in, 12))
 	return in
 }
 
@@ -395,6 +403,6 @@ func wide() Input {
 	in.Analysis.Cells = append(in.Analysis.Cells, extra...)
 	in.Campaign.Name = "wide – 寬"
 	sortCells(&in)
-	in.Samples = samplesOf(in, 2)
+	in.Tally = tallied(samplesOf(in, 2))
 	return in
 }

@@ -30,7 +30,7 @@ func nullTest() Input {
 	}
 	in.Analysis.Cells, in.Analysis.NullTest = cells, n
 	sortCells(&in)
-	in.Samples = samplesOf(in, 12)
+	in.Tally = tallied(samplesOf(in, 12))
 	return in
 }
 

@@ -24,8 +24,9 @@ type Input struct {
 	Plan     plan.Plan
 	// Environment is nil where the run ended before its testbed stood.
 	Environment *result.Environment
-	Samples     []result.Sample
-	Analysis    stat.Analysis
+	// Tally is what is told of the records beside their analysis.
+	Tally    Tally
+	Analysis stat.Analysis
 	// Dir is the result directory, for the places and commands that the report
 	// names; "" leaves them out.
 	Dir string

@@ -132,22 +132,13 @@ func (d *document) title() string {
 
 // summary says how much was measured.
 func (d *document) summary() string {
-	networks, ok, broken := map[string]bool{}, 0, 0
-	blocks := map[int]bool{}
+	networks := map[string]bool{}
 	for _, s := range d.Analysis.Cells {
 		networks[s.Cell.Network] = true
 	}
-	for _, s := range d.Samples {
-		switch s.Status {
-		case result.StatusOK:
-			ok++
-			blocks[s.Block] = true
-		case result.StatusFailed:
-			broken++
-		}
-	}
+	ok, broken := d.Tally.OK, d.Tally.Failed
 	s := fmt.Sprintf("%s, %s, %s, %s measured", count(len(networks), "network", "networks"), count(len(d.Analysis.Cells), "cell", "cells"),
-		count(len(blocks), "block", "blocks"), count(ok, "sample", "samples"))
+		count(d.Tally.Blocks(), "block", "blocks"), count(ok, "sample", "samples"))
 	if broken > 0 {
 		s += fmt.Sprintf(", %d failed", broken)
 	}

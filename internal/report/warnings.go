@@ -111,12 +111,7 @@ func (d *document) planned(network string, places ...place) int {
 // sampleWarnings are the doubts that samples carry themselves, with how many
 // samples have each.
 func (d *document) sampleWarnings() []counted {
-	n := map[string]int{}
-	for _, s := range d.Samples {
-		for _, w := range s.Warnings {
-			n[w]++
-		}
-	}
+	n := d.Tally.Warnings
 	var out []counted
 	for _, k := range sortedKeys(n) {
 		out = append(out, counted{k, n[k]})

@@ -97,7 +97,7 @@ func Resume(path string) (d *Dir, records []Sample, repaired int64, err error) {
 	if err := d.clearTorn(); err != nil {
 		return nil, nil, 0, errors.Join(err, d.Close())
 	}
-	records, end, err := readSamples(d.samples, filepath.Join(path, SamplesFile))
+	end, err := eachSample(d.samples, filepath.Join(path, SamplesFile), func(s *Sample) { records = append(records, *s) })
 	if err != nil {
 		return nil, nil, 0, errors.Join(err, d.Close())
 	}

@@ -132,10 +132,10 @@ func TestDeletedDirectoryIsNoticed(t *testing.T) {
 	}
 }
 
-func FuzzParseSample(f *testing.F) {
+func FuzzDecodeSample(f *testing.F) {
 	f.Add([]byte(`{"schema":1}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		if s, err := parseSample(line); err == nil && s.Validate() != nil {
+		if s, err := newDecoder().sample(line); err == nil && s.Validate() != nil {
 			t.Error("an invalid record was read")
 		}
 	})

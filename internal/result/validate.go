@@ -10,7 +10,18 @@ import (
 
 // Validate tells what is wrong with a record. Records that do not pass are
 // neither written nor read.
-func (s Sample) Validate() error {
+func (s Sample) Validate() error { return s.validate(knownMetrics()) }
+
+// knownMetrics are the names that a record may have.
+func knownMetrics() map[string]bool {
+	known := map[string]bool{}
+	for _, m := range unit.Metrics() {
+		known[m.Name] = true
+	}
+	return known
+}
+
+func (s *Sample) validate(known map[string]bool) error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if s.Schema != Schema {
@@ -44,7 +55,7 @@ func (s Sample) Validate() error {
 		bad("measured_seconds is %v", *s.MeasuredSeconds)
 	}
 	for name, v := range s.Metrics {
-		if _, known := unit.FindMetric(name); !known {
+		if !known[name] {
 			bad("unknown metric %q", name)
 		}
 		if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {

@@ -25,11 +25,12 @@ type campaign struct {
 
 // cellData is what was recorded of one cell.
 type cellData struct {
-	cell        result.Cell
-	meter       meter
-	derived     map[string]derivation
-	primary     string
-	ok          []*result.Sample // one a block, by block
+	cell    result.Cell
+	meter   meter
+	derived map[string]derivation
+	primary string
+	columns
+	ok          []record // one a block, by block
 	failed      int
 	recovered   int
 	reasons     map[string]int
@@ -43,24 +44,47 @@ type point struct {
 	value float64
 }
 
-// collect groups the samples by cell. Of a block with several measured
-// attempts the last one counts: it is what the campaign went on with.
-func collect(samples []result.Sample, opt Options) *campaign {
+// Collector takes the samples of a campaign one by one, so that they need not
+// all be held at once.
+type Collector struct{ c *campaign }
+
+// NewCollector makes one that has no sample yet.
+func NewCollector(opt Options) *Collector {
 	opt = opt.withDefaults()
-	c := &campaign{opt: opt, tables: newTables(opt.Confidence), byCell: map[result.Cell]*cellData{},
-		dependents: map[result.Cell][]*cellData{}, better: betterSides(),
-		draws: draws{byN: map[int][][]float64{}}}
-	for i := range samples {
-		s := &samples[i]
-		d := c.byCell[s.Cell]
-		if d == nil {
-			d = &cellData{cell: s.Cell, reasons: map[string]int{}, attempted: map[int]bool{},
-				meter: meter{oneMachine: opt.Environment.Testbed == "lab" || s.Cell.Placement == result.IntraHost}}
-			c.byCell[s.Cell] = d
-			c.cells = append(c.cells, d)
-		}
-		d.add(s)
+	return &Collector{&campaign{opt: opt, tables: newTables(opt.Confidence), byCell: map[result.Cell]*cellData{},
+		dependents: map[result.Cell][]*cellData{}, better: betterSides(), draws: draws{byN: map[int][][]float64{}}}}
+}
+
+// Add takes a sample. Nothing of it is held but its values.
+func (k *Collector) Add(s *result.Sample) {
+	c := k.c
+	d := c.byCell[s.Cell]
+	if d == nil {
+		d = &cellData{cell: s.Cell, columns: newColumns(), reasons: map[string]int{}, attempted: map[int]bool{},
+			meter: meter{oneMachine: c.opt.Environment.Testbed == "lab" || s.Cell.Placement == result.IntraHost}}
+		c.byCell[s.Cell] = d
+		c.cells = append(c.cells, d)
 	}
+	d.add(s)
+}
+
+// Analyse says what the samples mean. It never fails: what cannot be said is
+// absent and has a reason. No sample may be added after.
+func (k *Collector) Analyse() Analysis { return k.sorted().analyse() }
+
+// collect is a campaign of samples that are all at hand.
+func collect(samples []result.Sample, opt Options) *campaign {
+	k := NewCollector(opt)
+	for i := range samples {
+		k.Add(&samples[i])
+	}
+	return k.sorted()
+}
+
+// sorted puts cells and blocks in their order. Of a block with several measured
+// attempts the last one counts: it is what the campaign went on with.
+func (k *Collector) sorted() *campaign {
+	c := k.c
 	slices.SortFunc(c.cells, func(a, b *cellData) int { return a.cell.Compare(b.cell) })
 	for _, d := range c.cells {
 		d.order()
@@ -83,7 +107,7 @@ func collect(samples []result.Sample, opt Options) *campaign {
 func (d *cellData) add(s *result.Sample) {
 	switch s.Status {
 	case result.StatusOK:
-		d.ok = append(d.ok, s)
+		d.columns.add(s)
 	case result.StatusUnsupported:
 		// With several reasons the first in the alphabet: any fixed choice.
 		if d.unsupported == "" || s.Reason < d.unsupported {
@@ -97,13 +121,14 @@ func (d *cellData) add(s *result.Sample) {
 }
 
 func (d *cellData) order() {
-	slices.SortFunc(d.ok, func(a, b *result.Sample) int {
-		return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(b.Attempt, a.Attempt),
-			b.Started.Compare(a.Started), cmp.Compare(a.ID, b.ID))
-	})
-	d.ok = slices.CompactFunc(d.ok, func(a, b *result.Sample) bool { return a.Block == b.Block })
+	d.ok = make([]record, len(d.rows))
+	for i := range d.ok {
+		d.ok[i] = record{d, i}
+	}
+	slices.SortFunc(d.ok, compareRecords)
+	d.ok = slices.CompactFunc(d.ok, func(a, b record) bool { return a.block() == b.block() })
 	for _, s := range d.ok {
-		if d.attempted[s.Block] {
+		if d.attempted[s.block()] {
 			d.recovered++
 		}
 	}
@@ -148,13 +173,12 @@ func (c *campaign) primaryOf(d *cellData) string {
 	return ""
 }
 
-// metrics names every metric that any sample of the cell has.
-func (d *cellData) metrics() []string {
+// measuredNames names every metric that any sample of the cell has, derived ones
+// included.
+func (d *cellData) measuredNames() []string {
 	names := map[string]bool{}
-	for _, s := range d.ok {
-		for name := range s.Metrics {
-			names[name] = true
-		}
+	for name := range d.columns.metrics {
+		names[name] = true
 	}
 	if d.probed() {
 		for name := range d.derived {
@@ -177,23 +201,14 @@ func (d *cellData) series(metric string) []point {
 			v, ok = from.value(s, d.meter)
 		}
 		if ok {
-			out = append(out, point{s.Block, v})
+			out = append(out, point{s.block(), v})
 		}
 	}
 	return out
 }
 
 // probed tells whether any sample has a value of a probe.
-func (d *cellData) probed() bool {
-	return slices.ContainsFunc(d.ok, func(s *result.Sample) bool { return len(s.Probes) > 0 })
-}
-
-// measured is a metric of one sample. A value that is not a finite number is no
-// value.
-func measured(s *result.Sample, metric string) (float64, bool) {
-	v, ok := s.Metrics[metric]
-	return v, ok && !math.IsNaN(v) && !math.IsInf(v, 0)
-}
+func (d *cellData) probed() bool { return len(d.probes) > 0 }
 
 func values(points []point) []float64 {
 	out := make([]float64, len(points))

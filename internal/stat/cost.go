@@ -10,12 +10,12 @@ import (
 // both ends together.
 type cost struct {
 	name, label, unit string
-	rate              func(*result.Sample, meter) (float64, bool)
+	rate              func(record, meter) (float64, bool)
 }
 
 func costs() []cost {
-	machine := func(names ...string) func(*result.Sample, meter) (float64, bool) {
-		return func(s *result.Sample, m meter) (float64, bool) { return m.machines(s, names) }
+	machine := func(names ...string) func(record, meter) (float64, bool) {
+		return func(s record, m meter) (float64, bool) { return m.machines(s, names) }
 	}
 	return []cost{
 		{"cpu_seconds", "CPU", "s", machine(busyModes()...)},
@@ -46,17 +46,17 @@ type meter struct {
 // measured. A record without a machine has one for each end.
 type idleRates map[string]map[string]float64
 
-func machineOf(s *result.Sample, end string) string { return cmp.Or(s.Machines[end], end) }
+func machineOf(s record, end string) string { return cmp.Or(s.machine(end), end) }
 
 // machines is the sum of some probes that are of a whole machine, less what it
 // does while idle. On one machine both ends read the same, so that their mean is
 // taken and not their sum; one of them is then enough. Of two machines both are
 // needed: an end that was not measured makes the sum unknown, not smaller.
-func (m meter) machines(s *result.Sample, names []string) (float64, bool) {
+func (m meter) machines(s record, names []string) (float64, bool) {
 	client, okClient := m.end(s, result.ClientNode, names)
 	server, okServer := m.end(s, result.ServerNode, names)
 	one := m.oneMachine
-	if a, b := s.Machines[result.ClientNode], s.Machines[result.ServerNode]; a != "" && b != "" {
+	if a, b := s.machine(result.ClientNode), s.machine(result.ServerNode); a != "" && b != "" {
 		one = a == b
 	}
 	switch {
@@ -73,7 +73,7 @@ func (m meter) machines(s *result.Sample, names []string) (float64, bool) {
 // ownCPU is the CPU time of both ends' own processes, and of the threads that
 // carry packets when softirqs are many. It counts nobody else's work, so that
 // nothing but those threads' idling is subtracted.
-func ownCPU(s *result.Sample, m meter) (float64, bool) {
+func ownCPU(s record, m meter) (float64, bool) {
 	client, okClient := perSecond(s, result.ClientNode, "process_cpu_seconds")
 	server, okServer := perSecond(s, result.ServerNode, "process_cpu_seconds")
 	threads, ok := m.machines(s, []string{"ksoftirqd_cpu_seconds"})
@@ -81,7 +81,7 @@ func ownCPU(s *result.Sample, m meter) (float64, bool) {
 }
 
 // end sums probes of one end, less the machine's idle rates.
-func (m meter) end(s *result.Sample, end string, names []string) (float64, bool) {
+func (m meter) end(s record, end string, names []string) (float64, bool) {
 	idle := m.idle[machineOf(s, end)]
 	var sum float64
 	for _, name := range names {
@@ -96,11 +96,11 @@ func (m meter) end(s *result.Sample, end string, names []string) (float64, bool)
 
 // perSecond is a probe's value over the probes' own window, or over the
 // measured one where they do not tell theirs.
-func perSecond(s *result.Sample, end, name string) (float64, bool) {
-	v, ok := s.Probes[end][name]
-	seconds, own := s.Probes[end]["window_seconds"]
-	if !own && s.MeasuredSeconds != nil {
-		seconds = *s.MeasuredSeconds
+func perSecond(s record, end, name string) (float64, bool) {
+	v, ok := s.probe(end, name)
+	seconds, own := s.probe(end, "window_seconds")
+	if !own {
+		seconds, _ = s.seconds()
 	}
 	if !ok || seconds <= 0 {
 		return 0, false
@@ -116,18 +116,20 @@ func newIdleRates(cells []*cellData) idleRates {
 	for _, d := range cells {
 		for _, s := range d.ok {
 			for _, end := range ends() {
-				reading := s.Probes[end+result.IdleSuffix]
-				window := reading["window_seconds"]
-				if window <= 0 {
+				reading := end + result.IdleSuffix
+				window, ok := s.probe(reading, "window_seconds")
+				if !ok || window <= 0 {
 					continue
 				}
 				id := machineOf(s, end)
 				if sums[id] == nil {
 					sums[id], seconds[id] = map[string]float64{}, map[string]float64{}
 				}
-				for name, v := range reading {
-					sums[id][name] += v
-					seconds[id][name] += window
+				for _, name := range d.read[reading] {
+					if v, ok := s.probe(reading, name); ok {
+						sums[id][name] += v
+						seconds[id][name] += window
+					}
 				}
 			}
 		}

@@ -140,7 +140,7 @@ func (c *campaign) roundTripChecks() []RoundTripCheck {
 		var products []point
 		for _, s := range d.ok {
 			if v, ok := roundTripProduct(s); ok {
-				products = append(products, point{s.Block, math.Log(v)})
+				products = append(products, point{s.block(), math.Log(v)})
 			}
 		}
 		if len(products) == 0 {
@@ -154,14 +154,15 @@ func (c *campaign) roundTripChecks() []RoundTripCheck {
 
 // roundTripProduct is that of one sample. One that lost transactions has none:
 // those were under way and have no round trip.
-func roundTripProduct(s *result.Sample) (float64, bool) {
+func roundTripProduct(s record) (float64, bool) {
 	rate, ok := measured(s, "transactions_per_second")
 	mean, okMean := measured(s, "latency_mean_seconds")
-	if !ok || !okMean || rate <= 0 || mean <= 0 || s.Metrics["transactions_lost"] > 0 {
+	lost, _ := measured(s, "transactions_lost") // not told is none
+	if !ok || !okMean || rate <= 0 || mean <= 0 || lost > 0 {
 		return 0, false
 	}
-	underWay := max(s.Cell.Streams, 1) * max(s.Cell.Burst, 1)
-	if s.Cell.Workload == "latency_under_load" {
+	underWay := max(s.cell.Streams, 1) * max(s.cell.Burst, 1)
+	if s.cell.Workload == "latency_under_load" {
 		underWay = 1 // its streams are the load
 	}
 	return rate * mean / float64(underWay), true

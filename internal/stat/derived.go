@@ -1,7 +1,6 @@
 package stat
 
 import (
-	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -23,13 +22,13 @@ type derivation struct {
 // work is what a cost is divided by, per second.
 type work struct {
 	name, label, unit string
-	rate              func(*result.Sample) (float64, bool)
+	rate              func(record) (float64, bool)
 }
 
 func works() []work {
 	return []work{
 		{"byte", "byte", "B", bytesPerSecond},
-		{"packet", "packet", "packet", func(s *result.Sample) (float64, bool) { return measured(s, "packets_per_second") }},
+		{"packet", "packet", "packet", func(s record) (float64, bool) { return measured(s, "packets_per_second") }},
 		{"segment", "segment (bytes / MSS)", "segment", segmentsPerSecond},
 		{"transaction", "transaction", "transaction", transactionsPerSecond},
 	}
@@ -60,7 +59,7 @@ func Derived() []unit.Metric {
 
 // value is the derived metric of a sample; it is not known where the cost or the
 // work is not, or where nothing is left of the cost.
-func (d derivation) value(s *result.Sample, m meter) (float64, bool) {
+func (d derivation) value(s record, m meter) (float64, bool) {
 	rate, ok := d.work.rate(s)
 	if !ok || rate <= 0 {
 		return 0, false
@@ -70,7 +69,7 @@ func (d derivation) value(s *result.Sample, m meter) (float64, bool) {
 }
 
 // bytesPerSecond is the payload received, of both ways where both are measured.
-func bytesPerSecond(s *result.Sample) (float64, bool) {
+func bytesPerSecond(s record) (float64, bool) {
 	bits, ok := measured(s, "throughput_bits_per_second")
 	if back, both := measured(s, "reverse_throughput_bits_per_second"); both {
 		bits += back
@@ -80,7 +79,7 @@ func bytesPerSecond(s *result.Sample) (float64, bool) {
 
 // segmentsPerSecond is how many segments of the full size the bytes would fill:
 // the packets of TCP are not counted, and offloads make larger ones of them.
-func segmentsPerSecond(s *result.Sample) (float64, bool) {
+func segmentsPerSecond(s record) (float64, bool) {
 	bytes, ok := bytesPerSecond(s)
 	mss, known := measured(s, "tcp_mss_bytes")
 	if !ok || !known || mss <= 0 {
@@ -90,7 +89,7 @@ func segmentsPerSecond(s *result.Sample) (float64, bool) {
 }
 
 // transactionsPerSecond counts a request with its answer as one.
-func transactionsPerSecond(s *result.Sample) (float64, bool) {
+func transactionsPerSecond(s record) (float64, bool) {
 	if v, ok := measured(s, "transactions_per_second"); ok {
 		return v, true
 	}
@@ -98,11 +97,11 @@ func transactionsPerSecond(s *result.Sample) (float64, bool) {
 }
 
 // probeMax is the larger of both ends' values of a probe.
-func probeMax(s *result.Sample, name string) (float64, bool) {
+func probeMax(s record, name string) (float64, bool) {
 	var most float64
 	var found bool
 	for _, end := range ends() {
-		if v, ok := s.Probes[end][name]; ok && (!found || v > most) {
+		if v, ok := s.probe(end, name); ok && (!found || v > most) {
 			most, found = v, true
 		}
 	}

@@ -1,14 +1,8 @@
 package stat
 
 import (
-	"fmt"
 	"math"
-	"math/bits"
 	"slices"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
-
-	"github.com/cnibench/cnibench/internal/result"
 )
 
 // merged is the histograms of one cell, laid out so that the percentile of any
@@ -26,42 +20,44 @@ type bucket struct {
 	value, count int64
 }
 
-// merge reads the histograms of a cell. A histogram that cannot be read is
-// counted and left out.
-func merge(samples []*result.Sample) (m merged, unreadable int) {
-	var all [][]bucket
+// merge reads the histograms of a cell and lets go of them. A histogram that
+// cannot be read is counted and left out.
+func (d *inflater) merge(samples []record) (m merged, unreadable int) {
+	d.flat = d.flat[:0]
+	var ends []int // of each histogram's buckets in flat
 	for _, s := range samples {
-		if s.Histogram == nil {
+		histogram := s.row().histogram
+		if histogram == nil {
 			continue
 		}
-		h, err := decode(s.Histogram)
+		s.row().histogram = nil
+		begin := len(d.flat)
+		all, err := d.buckets(histogram, d.flat)
 		if err != nil {
 			unreadable++
 			continue
 		}
-		if h.TotalCount() == 0 {
-			continue
+		if len(all) == begin {
+			continue // nothing was counted
 		}
-		buckets := make([]bucket, 0, h.Populated())
-		for low, count := range h.ForEachBucket {
-			buckets = append(buckets, bucket{highestEquivalent(h, low), count})
-		}
-		m.values = union(m.values, buckets)
-		m.blocks = append(m.blocks, s.Block)
-		m.totals = append(m.totals, float64(h.TotalCount()))
-		all = append(all, buckets)
+		d.flat = all
+		m.blocks = append(m.blocks, s.block())
+		ends = append(ends, len(all))
+		m.values = union(m.values, all[begin:])
 	}
-	n := len(all)
-	m.cumulative = make([]float64, len(m.values)*n)
-	for b, buckets := range all {
-		var sum float64
-		i := 0
-		for k, v := range m.values {
-			for i < len(buckets) && buckets[i].value <= v {
-				sum += float64(buckets[i].count)
-				i++
+	n := len(ends)
+	m.cumulative, m.totals = make([]float64, len(m.values)*n), make([]float64, n)
+	// Value by value, so that memory is written in its order.
+	at := make([]int, n) // of each block's next bucket
+	copy(at[min(1, n):], ends)
+	for k, v := range m.values {
+		row := m.cumulative[k*n : (k+1)*n]
+		for b, end := range ends {
+			for at[b] < end && d.flat[at[b]].value <= v {
+				m.totals[b] += float64(d.flat[at[b]].count)
+				at[b]++
 			}
-			m.cumulative[k*n+b] = sum
+			row[b] = m.totals[b]
 		}
 	}
 	return m, unreadable
@@ -94,23 +90,6 @@ func union(values []int64, buckets []bucket) []int64 {
 		}
 	}
 	return append(out, values[i:]...)
-}
-
-func decode(h *result.Histogram) (*hdrhistogram.PackedHistogram, error) {
-	if h.Unit != "nanoseconds" {
-		return nil, fmt.Errorf("histogram in %q, not nanoseconds", h.Unit)
-	}
-	return hdrhistogram.DecodePacked([]byte(h.HDRBase64))
-}
-
-// highestEquivalent is the largest value of the bucket that begins at low: what
-// HDR histograms call the value of a percentile. A bucket is one unit wide up
-// to 2·10^digits, and twice as wide with each doubling after that.
-func highestEquivalent(h *hdrhistogram.PackedHistogram, low int64) int64 {
-	half := bits.Len64(uint64(2*math.Pow10(int(h.SignificantFigures())))-1) - 1
-	unit := bits.Len64(uint64(max(h.LowestTrackableValue(), 1))) - 1
-	size := int64(1) << max(unit, bits.Len64(uint64(low))-1-half, 0)
-	return low + size - 1
 }
 
 // keep is m with the given blocks alone, which must all be in it.

@@ -50,8 +50,9 @@ func (c *campaign) latencies() []latency {
 	var wg sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(families)) {
 		wg.Go(func() {
+			var in inflater
 			for members := range work {
-				c.familyLatencies(members, out)
+				c.familyLatencies(&in, members, out)
 			}
 		})
 	}
@@ -64,11 +65,11 @@ func (c *campaign) latencies() []latency {
 }
 
 // familyLatencies fills out for a baseline and the cells that lean on it.
-func (c *campaign) familyLatencies(members []int, out []latency) {
+func (c *campaign) familyLatencies(in *inflater, members []int, out []latency) {
 	var base merged
 	for _, i := range members {
 		if c.cells[i].cell.IsBaseline() {
-			base, out[i].unreadable = merge(c.cells[i].ok)
+			base, out[i].unreadable = in.merge(c.cells[i].ok)
 			out[i].absolute = c.bootstrap(base)
 		}
 	}
@@ -77,7 +78,7 @@ func (c *campaign) familyLatencies(members []int, out []latency) {
 			continue
 		}
 		var m merged
-		m, out[i].unreadable = merge(c.cells[i].ok)
+		m, out[i].unreadable = in.merge(c.cells[i].ok)
 		out[i].absolute = c.bootstrap(m)
 		out[i].efficiency = c.bootstrapRatio(base, m)
 	}

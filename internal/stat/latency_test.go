@@ -41,7 +41,7 @@ func latencySamples(t testing.TB, blocks, values int, factor float64) []result.S
 func TestMergedPercentilesAreThoseOfTheLibrary(t *testing.T) {
 	samples := latencySamples(t, 7, 3000, 1.5)
 	want := hdrhistogram.New(1, 60_000_000_000, 3)
-	var mine []*result.Sample
+	k := NewCollector(Options{})
 	for i := range samples {
 		if s := &samples[i]; s.Cell.Network == "bridge" {
 			h, err := hdrhistogram.Decode([]byte(s.Histogram.HDRBase64))
@@ -49,10 +49,10 @@ func TestMergedPercentilesAreThoseOfTheLibrary(t *testing.T) {
 				t.Fatal(err)
 			}
 			want.Merge(h)
-			mine = append(mine, s)
+			k.Add(s)
 		}
 	}
-	m, unreadable := merge(mine)
+	m, unreadable := new(inflater).merge(k.sorted().cells[0].ok)
 	if unreadable != 0 || m.count() != float64(want.TotalCount()) {
 		t.Fatalf("%d unreadable, %g values of %d", unreadable, m.count(), want.TotalCount())
 	}

@@ -178,7 +178,10 @@ func (a Analysis) Cell(c result.Cell) (CellSummary, bool) {
 // Analyse says what the samples mean. It never fails: what cannot be said is
 // absent and has a reason.
 func Analyse(samples []result.Sample, opt Options) Analysis {
-	c := collect(samples, opt)
+	return collect(samples, opt).analyse()
+}
+
+func (c *campaign) analyse() Analysis {
 	a := Analysis{Confidence: c.opt.Confidence}
 	latencies := c.latencies()
 	for i, d := range c.cells {

@@ -19,7 +19,7 @@ func (c *campaign) summarise(d *cellData, l latency) CellSummary {
 		s.Progress = c.baselineProgress(d, c.dependentProgress(d))
 	}
 	s.Absolute = map[string]Estimate{}
-	for _, name := range d.metrics() {
+	for _, name := range d.measuredNames() {
 		if xs := values(d.series(name)); len(xs) > 0 {
 			s.Absolute[name] = c.tables.median(xs)
 		}

@@ -3,8 +3,6 @@ package stat
 import (
 	"fmt"
 	"math"
-
-	"github.com/cnibench/cnibench/internal/result"
 )
 
 // Doubts about what the machine and the traffic did during the samples.
@@ -33,8 +31,8 @@ func (c *campaign) warnSteal(a Analysis) Warning {
 		var stolen, measured float64
 		for _, s := range d.ok {
 			v, ok := probeMax(s, "cpu_steal_seconds")
-			if ok && s.MeasuredSeconds != nil {
-				stolen, measured = stolen+v, measured+*s.MeasuredSeconds
+			if seconds, known := s.seconds(); ok && known {
+				stolen, measured = stolen+v, measured+seconds
 			}
 		}
 		if measured > 0 && stolen/measured > stealShare {
@@ -102,14 +100,14 @@ func (c *campaign) warnSender(a Analysis) Warning {
 }
 
 // unexplained is the share of what was sent that was neither received nor lost.
-func unexplained(s *result.Sample) (float64, bool) {
+func unexplained(s record) (float64, bool) {
 	sent, ok := measured(s, "sent_throughput_bits_per_second")
 	received, okReceived := measured(s, "throughput_bits_per_second")
 	if !ok || !okReceived || sent <= 0 {
 		return 0, false
 	}
 	loss, ok := measured(s, "loss_ratio")
-	if !ok && transport(s.Cell) != "tcp" {
+	if !ok && transport(s.cell) != "tcp" {
 		return 0, false
 	}
 	return (sent*(1-loss) - received) / sent, true
