@@ -205,19 +205,20 @@ func (s *server) driveTool(ctx context.Context, p DriveParams) (workload.Output,
 	} else if ctx.Err() != nil {
 		return workload.Output{}, errors.Join(context.Cause(ctx), t.clean())
 	} else if p.Program.StillThere && out.ExitCode == 0 {
-		err = stillThere(ctx, p.Server)
+		out.Unreachable = unreachable(ctx, p.Server)
 	}
-	return out, errors.Join(err, t.clean())
+	return out, t.clean()
 }
 
-// stillThere tells whether a server's port takes connections.
-func stillThere(ctx context.Context, server string) error {
+// unreachable says why a server's port takes no connection; "" where it does.
+func unreachable(ctx context.Context, server string) string {
 	d := net.Dialer{Timeout: stillWait}
 	c, err := d.DialContext(ctx, "tcp", server)
 	if err != nil {
-		return fmt.Errorf("the tool ended well, but its server cannot be reached any more: %w", err)
+		return err.Error()
 	}
-	return c.Close()
+	_ = c.Close() // nothing was sent
+	return ""
 }
 
 // serveTool starts a serving tool and waits until it serves.

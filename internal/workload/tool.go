@@ -89,6 +89,8 @@ func ended(end string, o Output, said string) error {
 		return fmt.Errorf("%s was ended by a signal%s", name, said)
 	case o.ExitCode > 0:
 		return fmt.Errorf("%s ended with status %d%s", name, o.ExitCode, said)
+	case o.Unreachable != "":
+		return fmt.Errorf("%s ended well, but its server cannot be reached any more: %s", name, o.Unreachable)
 	}
 	return nil
 }

@@ -66,6 +66,9 @@ type Output struct {
 	// Killed says why the agent ended the tool: "timeout", or "" where it
 	// ended by itself or, a server, because the sample was over.
 	Killed string `json:"killed,omitempty"`
+	// Unreachable says why a server could not be reached any more when its
+	// client had ended well (Program.StillThere).
+	Unreachable string `json:"unreachable,omitempty"`
 	// ToolVersion is the first line that `tool --version` (or its like) printed.
 	ToolVersion string `json:"tool_version,omitempty"`
 	// Probes is what the probes read at this end's window.
