@@ -9,7 +9,7 @@ export CGO_ENABLED := 0
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run test quick build lint fmt tools bench-lab bench-traffic bench-probes bpf clean
+.PHONY: help run test quick build lint fmt tools bench-lab bench-traffic bench-probes bench-null bench-savings bpf clean
 
 ## help: this list
 help:
@@ -54,6 +54,14 @@ bench-lab:
 ## bench-traffic: the native engine beside iperf3, netperf and sockperf
 bench-traffic:
 	go run ./bench/traffic
+
+## bench-null: ten campaigns of networks against themselves; about seven minutes
+bench-null:
+	go run ./bench/null
+
+## bench-savings: what blocks and stopping save, from a recorded run
+bench-savings:
+	go run ./bench/savings
 
 ## bench-probes: what the probes themselves cost
 bench-probes:

@@ -53,7 +53,7 @@ func recordedKnown() campaign.Known {
 }
 
 // reportGCPercent keeps the garbage of reading small beside what is kept.
-const reportGCPercent = 15
+const reportGCPercent = 25
 
 // readInput reads a result directory and analyses it. The records are not held:
 // what an analysis needs of them is a tenth.

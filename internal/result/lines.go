@@ -1,7 +1,7 @@
 package result
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -76,24 +76,29 @@ func eachSample(r io.Reader, name string, f func(*Sample)) (end int64, err error
 	return end, nil // rest is torn, or nothing
 }
 
-// split reads lines and gives them away in batches, until the end or until
+// split reads whole lines and gives them away in batches, until the end or until
 // nobody wants them. rest is what follows the last whole line.
 func split(r io.Reader, give func(*batch) bool) (rest []byte, err error) {
-	br := bufio.NewReaderSize(r, 1<<20)
-	b, size := &batch{first: 1, decoded: make(chan struct{})}, 0
+	first := 1
 	for {
-		line, err := br.ReadBytes('\n')
-		if err == nil {
-			b.lines, size = append(b.lines, line), size+len(line)
-		}
-		if (err != nil && len(b.lines) > 0) || size >= batchBytes {
+		// What is left of the last read comes first; a line longer than a batch
+		// makes the buffer grow until it is whole.
+		data := make([]byte, len(rest), max(batchBytes, 2*len(rest)))
+		copy(data, rest)
+		n, err := io.ReadFull(r, data[len(rest):cap(data)])
+		data = data[:len(rest)+n]
+		end := bytes.LastIndexByte(data, '\n') + 1
+		rest = data[end:]
+		if end > 0 {
+			b := &batch{first: first, lines: bytes.SplitAfter(data[:end], []byte{'\n'}), decoded: make(chan struct{})}
+			b.lines = b.lines[:len(b.lines)-1] // after the last end of a line comes nothing
+			first += len(b.lines)
 			if !give(b) {
 				return nil, nil
 			}
-			b, size = &batch{first: b.first + len(b.lines), decoded: make(chan struct{})}, 0
 		}
-		if errors.Is(err, io.EOF) {
-			return line, nil
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return rest, nil
 		}
 		if err != nil {
 			return nil, err

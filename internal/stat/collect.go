@@ -28,6 +28,9 @@ type cellData struct {
 	cell    result.Cell
 	meter   meter
 	derived map[string]derivation
+	// rates keeps costs and works by name, each of many derived metrics; NaN
+	// where one is not known. They are of ok, not of rows.
+	rates   map[string]column
 	primary string
 	columns
 	ok          []record // one a block, by block
@@ -95,7 +98,7 @@ func (k *Collector) sorted() *campaign {
 		byName[m.Name] = m
 	}
 	for _, d := range c.cells {
-		d.meter.idle, d.derived = c.idle, byName
+		d.meter.idle, d.derived, d.rates = c.idle, byName, map[string]column{}
 		d.primary = c.primaryOf(d)
 		if b := c.baseline(d); b != nil {
 			c.dependents[b.cell] = append(c.dependents[b.cell], d)
@@ -195,10 +198,14 @@ func (d *cellData) series(metric string) []point {
 		return nil
 	}
 	out := make([]point, 0, len(d.ok))
-	for _, s := range d.ok {
+	var derived column
+	if isDerived {
+		derived = d.derive(from)
+	}
+	for i, s := range d.ok {
 		v, ok := measured(s, metric)
 		if !ok && isDerived {
-			v, ok = from.value(s, d.meter)
+			v, ok = derived.at(i)
 		}
 		if ok {
 			out = append(out, point{s.block(), v})

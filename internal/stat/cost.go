@@ -125,8 +125,8 @@ func newIdleRates(cells []*cellData) idleRates {
 				if sums[id] == nil {
 					sums[id], seconds[id] = map[string]float64{}, map[string]float64{}
 				}
-				for _, name := range d.read[reading] {
-					if v, ok := s.probe(reading, name); ok {
+				for name, column := range d.probes[reading] {
+					if v, ok := column.at(s.at); ok {
 						sums[id][name] += v
 						seconds[id][name] += window
 					}

@@ -1,6 +1,8 @@
 package stat
 
 import (
+	"math"
+
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -57,15 +59,36 @@ func Derived() []unit.Metric {
 	return out
 }
 
-// value is the derived metric of a sample; it is not known where the cost or the
-// work is not, or where nothing is left of the cost.
-func (d derivation) value(s record, m meter) (float64, bool) {
-	rate, ok := d.work.rate(s)
-	if !ok || rate <= 0 {
-		return 0, false
+// derive is a derived metric of each of the cell's records; it is not known
+// where the cost or the work is not, or where nothing is left of the cost.
+func (d *cellData) derive(m derivation) column {
+	works := d.rate("work "+m.work.name, m.work.rate)
+	costs := d.rate("cost "+m.cost.name, func(s record) (float64, bool) { return m.cost.rate(s, d.meter) })
+	out := make(column, len(d.ok))
+	for i := range out {
+		out[i] = math.NaN()
+		if costs[i] > 0 && works[i] > 0 {
+			out[i] = costs[i] / works[i]
+		}
 	}
-	used, ok := d.cost.rate(s, m)
-	return used / rate, ok && used > 0
+	return out
+}
+
+// rate is a cost or a work of each record, computed once.
+func (d *cellData) rate(name string, of func(record) (float64, bool)) column {
+	if known, ok := d.rates[name]; ok {
+		return known
+	}
+	out := make(column, len(d.ok))
+	for i, s := range d.ok {
+		v, ok := of(s)
+		if !ok {
+			v = math.NaN()
+		}
+		out[i] = v
+	}
+	d.rates[name] = out
+	return out
 }
 
 // bytesPerSecond is the payload received, of both ways where both are measured.

@@ -38,6 +38,8 @@ type inflater struct {
 	zlib    io.ReadCloser
 	content bytes.Buffer
 	flat    []bucket // of all histograms of a cell
+	base    []float64
+	cell    []float64 // the memory of merged.cumulative, of baselines and of others
 }
 
 const (

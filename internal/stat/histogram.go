@@ -21,8 +21,8 @@ type bucket struct {
 }
 
 // merge reads the histograms of a cell and lets go of them. A histogram that
-// cannot be read is counted and left out.
-func (d *inflater) merge(samples []record) (m merged, unreadable int) {
+// cannot be read is counted and left out. What comes of it is in into's memory.
+func (d *inflater) merge(samples []record, into *[]float64) (m merged, unreadable int) {
 	d.flat = d.flat[:0]
 	var ends []int // of each histogram's buckets in flat
 	for _, s := range samples {
@@ -46,7 +46,8 @@ func (d *inflater) merge(samples []record) (m merged, unreadable int) {
 		m.values = union(m.values, all[begin:])
 	}
 	n := len(ends)
-	m.cumulative, m.totals = make([]float64, len(m.values)*n), make([]float64, n)
+	*into = slices.Grow((*into)[:0], len(m.values)*n)[:len(m.values)*n]
+	m.cumulative, m.totals = *into, make([]float64, n)
 	// Value by value, so that memory is written in its order.
 	at := make([]int, n) // of each block's next bucket
 	copy(at[min(1, n):], ends)

@@ -69,7 +69,7 @@ func (c *campaign) familyLatencies(in *inflater, members []int, out []latency) {
 	var base merged
 	for _, i := range members {
 		if c.cells[i].cell.IsBaseline() {
-			base, out[i].unreadable = in.merge(c.cells[i].ok)
+			base, out[i].unreadable = in.merge(c.cells[i].ok, &in.base)
 			out[i].absolute = c.bootstrap(base)
 		}
 	}
@@ -78,7 +78,7 @@ func (c *campaign) familyLatencies(in *inflater, members []int, out []latency) {
 			continue
 		}
 		var m merged
-		m, out[i].unreadable = in.merge(c.cells[i].ok)
+		m, out[i].unreadable = in.merge(c.cells[i].ok, &in.cell)
 		out[i].absolute = c.bootstrap(m)
 		out[i].efficiency = c.bootstrapRatio(base, m)
 	}

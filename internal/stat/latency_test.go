@@ -52,7 +52,7 @@ func TestMergedPercentilesAreThoseOfTheLibrary(t *testing.T) {
 			k.Add(s)
 		}
 	}
-	m, unreadable := new(inflater).merge(k.sorted().cells[0].ok)
+	m, unreadable := new(inflater).merge(k.sorted().cells[0].ok, new([]float64))
 	if unreadable != 0 || m.count() != float64(want.TotalCount()) {
 		t.Fatalf("%d unreadable, %g values of %d", unreadable, m.count(), want.TotalCount())
 	}

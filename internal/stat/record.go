@@ -13,9 +13,8 @@ import (
 // most of the memory.
 type columns struct {
 	rows    []row
-	metrics map[string]column
-	probes  map[probeName]column
-	read    map[string][]string // the names of probes, by end
+	metrics map[string]*column
+	probes  map[string]map[string]*column // by end and name
 }
 
 // row is what a record has one of.
@@ -32,10 +31,8 @@ type row struct {
 // none.
 type column []float64
 
-type probeName struct{ end, name string }
-
 func newColumns() columns {
-	return columns{metrics: map[string]column{}, probes: map[probeName]column{}, read: map[string][]string{}}
+	return columns{metrics: map[string]*column{}, probes: map[string]map[string]*column{}}
 }
 
 // add keeps what a sample measured, and nothing else of it.
@@ -52,18 +49,12 @@ func (c *columns) add(s *result.Sample) {
 		r.client, r.server = same(r.client, c.rows[i-1].client), same(r.server, c.rows[i-1].server)
 	}
 	c.rows = append(c.rows, r)
-	for name, v := range s.Metrics {
-		c.metrics[name] = c.metrics[name].put(i, v)
-	}
+	put(c.metrics, i, s.Metrics)
 	for end, values := range s.Probes {
-		for name, v := range values {
-			key := probeName{end, name}
-			old, known := c.probes[key]
-			if !known {
-				c.read[end] = append(c.read[end], name)
-			}
-			c.probes[key] = old.put(i, v)
+		if c.probes[end] == nil {
+			c.probes[end] = map[string]*column{}
 		}
+		put(c.probes[end], i, values)
 	}
 }
 
@@ -74,20 +65,27 @@ func same(s, before string) string {
 	return s
 }
 
-// put gives row i a value; the rows before it that have none get NaN.
-func (c column) put(i int, v float64) column {
-	for len(c) < i {
-		c = append(c, math.NaN())
+// put gives row i its values; the rows before it that have none get NaN.
+func put(columns map[string]*column, i int, values map[string]float64) {
+	for name, v := range values {
+		c := columns[name]
+		if c == nil {
+			c = new(column)
+			columns[name] = c
+		}
+		for len(*c) < i {
+			*c = append(*c, math.NaN())
+		}
+		*c = append(*c, v)
 	}
-	return append(c, v)
 }
 
 // at is the value of a row. One that is not a finite number is no value.
-func (c column) at(i int) (float64, bool) {
-	if i >= len(c) {
+func (c *column) at(i int) (float64, bool) {
+	if c == nil || i >= len(*c) {
 		return 0, false
 	}
-	v := c[i]
+	v := (*c)[i]
 	return v, !math.IsNaN(v) && !math.IsInf(v, 0)
 }
 
@@ -106,7 +104,7 @@ func measured(r record, metric string) (float64, bool) { return r.metrics[metric
 
 // probe is what a probe read at an end.
 func (r record) probe(end, name string) (float64, bool) {
-	return r.probes[probeName{end, name}].at(r.at)
+	return r.probes[end][name].at(r.at)
 }
 
 // seconds is the length of the measured window.
