@@ -67,7 +67,11 @@ func (sc screen) remarks(d *document) []string {
 		if w.Code == stat.TargetNotReached && len(d.progress()) > 0 {
 			continue // said above
 		}
-		item("! ", fmt.Sprintf("%s (%s): %s %s", w.Code, count(len(w.Cells), "cell", "cells"), sentenceEnd(w.Message), sentenceEnd(w.Cure)))
+		where := ""
+		if len(w.Cells) > 0 { // a doubt about the whole campaign names no cell
+			where = " (" + count(len(w.Cells), "cell", "cells") + ")"
+		}
+		item("! ", fmt.Sprintf("%s%s: %s %s", w.Code, where, sentenceEnd(w.Message), sentenceEnd(w.Cure)))
 	}
 	for _, c := range d.changed() {
 		item("! ", "changed during the campaign: "+c)
