@@ -112,10 +112,7 @@ func writeRecords(dir string, n int) error {
 	}
 	for i := range n {
 		block := 1 + i/len(cells)
-		var idle map[string]float64
-		if i%len(cells) == 0 || idle == nil {
-			idle = probed(rand.New(rand.NewPCG(2, uint64(block))), 0.3)
-		}
+		idle := probed(rand.New(rand.NewPCG(2, uint64(block))), 0.3) // one for each block
 		s := record(r, cells[i%len(cells)], block, i%len(cells), histograms)
 		s.Probes[result.ClientNode+result.IdleSuffix], s.Probes[result.ServerNode+result.IdleSuffix] = idle, idle
 		if err := enc.Encode(s); err != nil {
