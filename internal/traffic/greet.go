@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -24,8 +25,9 @@ const (
 	// greetWait is how long a connection may take to greet.
 	greetWait = 2 * time.Second
 	// pendingLimit is how many connections may be without a greeting at once;
-	// the oldest is closed then. A client of ours greets at once.
-	pendingLimit = 256
+	// the oldest that has said nothing is closed then. A client of ours greets
+	// at once.
+	pendingLimit = 1024
 	// firstWait is how long a server waits for its client, gatherWait for the
 	// rest of it, and a client for its server.
 	firstWait  = 30 * time.Second
@@ -45,7 +47,7 @@ type door struct {
 
 	mu      sync.Mutex
 	seen    map[int]bool
-	pending []net.Conn
+	pending []*net.TCPConn
 	greets  sync.WaitGroup
 }
 
@@ -97,8 +99,7 @@ func (d *door) admit(conn *net.TCPConn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.pending) >= pendingLimit {
-		_ = d.pending[0].Close() // a stranger's; its goroutine counts it
-		d.pending = d.pending[1:]
+		d.evict()
 	}
 	d.pending = append(d.pending, conn)
 	d.greets.Add(1)
@@ -112,6 +113,34 @@ func (d *door) admit(conn *net.TCPConn) {
 		_ = conn.Close() // a stranger's
 		d.run.strangers.Add(1)
 	}()
+}
+
+// evict closes the oldest connection that has nothing to be read. One that has
+// is left to its goroutine, which a busy machine may not have run yet: it may be
+// our client's.
+func (d *door) evict() {
+	for i, c := range d.pending {
+		if readable(c) {
+			continue
+		}
+		_ = c.Close() // a stranger's; its goroutine counts it
+		d.pending = slices.Delete(d.pending, i, i+1)
+		return
+	}
+}
+
+// readable tells that bytes, or the end, wait to be read.
+func readable(c syscall.Conn) bool {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return false
+	}
+	var b [1]byte
+	var peekErr error
+	err = raw.Control(func(fd uintptr) {
+		_, _, peekErr = unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	})
+	return err == nil && peekErr == nil
 }
 
 func (d *door) greet(conn *net.TCPConn) (int, bool) {
