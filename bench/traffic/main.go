@@ -28,9 +28,10 @@ func main() {
 	seconds := flag.Float64("seconds", 1, "how long each measurement is")
 	only := flag.String("only", "", "only comparisons whose name holds this")
 	markdown := flag.String("markdown", "", "write the table as Markdown to this file, between its markers")
+	congestion := flag.String("congestion-control", "reno", "TCP's congestion control at both ends, for every tool; \"\": as the machine has it")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Stdout, options{*rounds, *seconds, *only, *markdown})
+	err := run(ctx, os.Stdout, options{*rounds, *seconds, *only, *markdown, *congestion})
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench/traffic:", err)
@@ -43,12 +44,16 @@ type options struct {
 	seconds  float64
 	only     string
 	markdown string
+	// congestion is TCP's congestion control at both ends. A kernel that paces
+	// (bbr without the qdisc fq) arms a timer for each small segment, and now and
+	// then for many at once: then the figures are of its mood and not of tools.
+	congestion string
 }
 
 func run(ctx context.Context, w io.Writer, o options) (err error) {
 	runner := exec.NewRunner()
 	defer runner.Close()
-	p, err := buildPath(ctx, runner)
+	p, err := buildPath(ctx, runner, o.congestion)
 	if err != nil {
 		return err
 	}

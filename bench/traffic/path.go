@@ -29,7 +29,7 @@ type path struct {
 	address        netip.Addr
 }
 
-func buildPath(ctx context.Context, runner *exec.Runner) (p *path, err error) {
+func buildPath(ctx context.Context, runner *exec.Runner, congestion string) (p *path, err error) {
 	p = &path{address: netip.MustParseAddr("198.18.0.1")}
 	defer func() {
 		if err != nil {
@@ -56,6 +56,15 @@ func buildPath(ctx context.Context, runner *exec.Runner) (p *path, err error) {
 			return p, err
 		}
 		if err := end.SetAddress(netip.MustParsePrefix(address)); err != nil {
+			return p, err
+		}
+		if congestion == "" {
+			congestion, err = netns.Sysctl(end.NS, "net/ipv4/tcp_congestion_control")
+			if err != nil {
+				return p, err
+			}
+		}
+		if err := netns.SetSysctls(end.NS, netns.Setting{Path: "net/ipv4/tcp_congestion_control", Value: congestion}); err != nil {
 			return p, err
 		}
 		c, err := agent.Start(ctx, runner, []string{self, "agent"}, p.spaces[i+1].Path)
