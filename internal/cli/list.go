@@ -30,10 +30,10 @@ type listed struct {
 
 func listCommand(stdout io.Writer) *cobra.Command {
 	var asJSON bool
-	subjects := []string{"networks", "workloads", "links", "profiles"}
+	subjects := []string{"networks", "workloads", "links", "profiles", "papers"}
 	cmd := &cobra.Command{
-		Use:       "list networks|workloads|links|profiles",
-		Short:     "list what a campaign can name, and whether it can be had here",
+		Use:       "list networks|workloads|links|profiles|papers",
+		Short:     "list what a campaign can name and what can be reproduced, and whether it can be had here",
 		Example:   "  cnibench list networks\n  cnibench list workloads --json",
 		ValidArgs: subjects,
 		Args:      usageArgs(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)),
@@ -50,6 +50,11 @@ func listCommand(stdout io.Writer) *cobra.Command {
 				}
 			case "profiles":
 				rows = append(rows, listed{Name: lab.DefaultProfile, Summary: "settings as the kernel gives them"})
+			case "papers":
+				var err error
+				if rows, err = listPapers(); err != nil {
+					return err
+				}
 			}
 			write := writeRows
 			if args[0] == "networks" {

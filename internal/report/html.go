@@ -33,6 +33,17 @@ type numbered struct {
 // writeHTML writes one file that needs no other: no script, no image, no font,
 // and a content security policy that would let none in.
 func writeHTML(w io.Writer, d *document, _ Options) error {
+	p := page{Title: d.title(), Summary: d.summary(), Version: d.Version}
+	for _, s := range sections() {
+		if blocks := s.blocks(d); len(blocks) > 0 {
+			p.Sections = append(p.Sections, pageSection{s.ID, s.Title, blocks})
+		}
+	}
+	return writePage(w, p)
+}
+
+// writePage fills the template.
+func writePage(w io.Writer, p page) error {
 	t, err := template.New("page.gohtml").Funcs(template.FuncMap{
 		"in":     func(columns []column, i int, c cell) numbered { return numbered{c, columns[i].Number, columns[i].Wide} },
 		"exact":  func(v *float64) string { return strconv.FormatFloat(*v, 'g', -1, 64) },
@@ -48,15 +59,12 @@ func writeHTML(w io.Writer, d *document, _ Options) error {
 	if err != nil {
 		return err
 	}
-	p := page{Title: clean(d.title()), Summary: clean(d.summary()), Version: clean(d.Version), Style: template.CSS(style)}
+	p.Title, p.Summary, p.Version, p.Style = clean(p.Title), clean(p.Summary), clean(p.Version), template.CSS(style)
 	// No line ends between a figure and its unit.
 	joined := strings.NewReplacer(" %", "\u00a0%", " ± ", "\u00a0±\u00a0")
-	for _, s := range sections() {
-		if blocks := s.blocks(d); len(blocks) > 0 {
-			for i, b := range blocks {
-				blocks[i] = b.mapText(joined.Replace)
-			}
-			p.Sections = append(p.Sections, pageSection{s.ID, s.Title, blocks})
+	for _, s := range p.Sections {
+		for i, b := range s.Blocks {
+			s.Blocks[i] = b.mapText(clean).mapText(joined.Replace)
 		}
 	}
 	return t.Execute(w, p)

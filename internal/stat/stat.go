@@ -68,6 +68,8 @@ type Method string
 const (
 	// GeometricMean: with a t interval on the logarithms.
 	GeometricMean Method = "geometric mean, t interval on the logs"
+	// ArithmeticMean: with a t interval.
+	ArithmeticMean Method = "arithmetic mean, t interval"
 	// Median: with an exact order-statistic interval.
 	Median Method = "median, order-statistic interval"
 	// MergedPercentile: of the merged histograms, with a block-bootstrap interval.

@@ -1,0 +1,182 @@
+package paper
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/cnibench/cnibench/internal/campaign"
+)
+
+// The files of a paper's folder.
+const (
+	PublicationFile = "paper.yaml"
+	ClaimsFile      = "claims.yaml"
+	CampaignFile    = "campaign.yaml"
+	QuickFile       = "quick.yaml"
+)
+
+// List names the papers in a folder of papers: its folders with a paper.yaml.
+func List(papers fs.FS) ([]string, error) {
+	files, err := fs.Glob(papers, "*/"+PublicationFile)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, f := range files {
+		names = append(names, path.Dir(f))
+	}
+	return names, nil
+}
+
+// Load reads a paper. The error joins a *campaign.Error, with line and column,
+// for each thing that is wrong in its files.
+func Load(papers fs.FS, id string) (Paper, error) {
+	names, err := List(papers)
+	if err != nil {
+		return Paper{}, err
+	}
+	if !slices.Contains(names, id) {
+		return Paper{}, fmt.Errorf("unknown paper %q; %s", id, campaign.Suggest("paper", id, names))
+	}
+	var p Paper
+	var claims Claims
+	tree, err := read(papers, path.Join(id, PublicationFile), &p.Publication)
+	if err == nil {
+		err = campaign.JoinErrors(checkPublication(tree, id, p.Publication))
+	}
+	tree, claimsErr := read(papers, path.Join(id, ClaimsFile), &claims)
+	if claimsErr == nil {
+		claimsErr = campaign.JoinErrors(checkClaims(tree, claims))
+	}
+	p.Claims = claims.Claims
+	var campaignErr, quickErr error
+	p.Campaign, campaignErr = fs.ReadFile(papers, path.Join(id, CampaignFile))
+	p.Quick, quickErr = fs.ReadFile(papers, path.Join(id, QuickFile))
+	return p, errors.Join(err, claimsErr, campaignErr, quickErr)
+}
+
+// read fills in from a file that the schema of in's type holds for.
+func read(papers fs.FS, name string, in any) (*campaign.Tree, error) {
+	data, err := fs.ReadFile(papers, name)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := campaign.ReadTree(name, data)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := compile(reflect.TypeOf(in).Elem())
+	if err != nil {
+		return nil, err
+	}
+	value := tree.Value()
+	if err := schema.Validate(value); err != nil {
+		return nil, explain(tree, err)
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	return tree, json.Unmarshal(text, in)
+}
+
+// explain gives each thing that the schema found wrong its place in the file.
+func explain(tree *campaign.Tree, err error) error {
+	var invalid *jsonschema.ValidationError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	var errs []*campaign.Error
+	for _, leaf := range leaves(invalid) {
+		message, hint := say(leaf)
+		where := leaf.InstanceLocation
+		if extra, ok := leaf.ErrorKind.(*kind.AdditionalProperties); ok {
+			where = append(slices.Clone(where), extra.Properties[0])
+		}
+		errs = append(errs, tree.ErrorAt(where, hint, message))
+	}
+	return campaign.JoinErrors(errs)
+}
+
+// leaves are the errors without a cause of their own. Alternatives are one error:
+// what each of them lacks says less than that none fits.
+func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
+	if _, isChoice := e.ErrorKind.(*kind.OneOf); isChoice || len(e.Causes) == 0 {
+		return []*jsonschema.ValidationError{e}
+	}
+	var out []*jsonschema.ValidationError
+	for _, c := range e.Causes {
+		out = append(out, leaves(c)...)
+	}
+	return out
+}
+
+// say is an error in the words of a campaign's.
+func say(e *jsonschema.ValidationError) (message, hint string) {
+	switch k := e.ErrorKind.(type) {
+	case *kind.AdditionalProperties:
+		return fmt.Sprintf("unknown key %q", k.Properties[0]), campaign.Suggest("key", k.Properties[0], keysNear(e.InstanceLocation))
+	case *kind.Required:
+		return "missing key " + quoted(k.Missing), "docs/adding-a-paper.md says what each is"
+	case *kind.Enum:
+		var names []string
+		for _, w := range k.Want {
+			names = append(names, fmt.Sprint(w))
+		}
+		return fmt.Sprintf("unknown value %q", fmt.Sprint(k.Got)), campaign.Suggest("value", fmt.Sprint(k.Got), names)
+	case *kind.Type:
+		return fmt.Sprintf("expected %s, found %s", strings.Join(slices.Sorted(slices.Values(k.Want)), " or "), k.Got), ""
+	case *kind.ExclusiveMinimum:
+		return "expected a number above 0", ""
+	case *kind.OneOf:
+		if len(e.InstanceLocation) > 0 && e.InstanceLocation[0] == "tables" {
+			return "expected exactly one of ours, not_yet and no_data", "say which cells regenerate it, or why none does"
+		}
+		return "expected metric, left and relation, or not_yet", "say how it is measured, or why it cannot be"
+	case *kind.Pattern:
+		return fmt.Sprintf("%q is no name", k.Got), "small letters, digits, dots, dashes and underscores"
+	}
+	return fmt.Sprintf("not as the schema says: %s", strings.Join(e.ErrorKind.KeywordPath(), "/")), "docs/adding-a-paper.md says what is expected"
+}
+
+func quoted(names []string) string {
+	var out []string
+	for _, n := range names {
+		out = append(out, fmt.Sprintf("%q", n))
+	}
+	return strings.Join(out, ", ")
+}
+
+// keysNear are the keys of the type that a place is in.
+func keysNear(where []string) []string {
+	t := reflect.TypeFor[Publication]()
+	if len(where) > 0 && where[0] == "claims" {
+		t = reflect.TypeFor[Claims]()
+	}
+	for _, step := range where {
+		for f := range fields(t) {
+			if f.name == step {
+				t = f.field.Type
+			}
+		}
+		for t.Kind() == reflect.Slice || t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+	}
+	var names []string
+	if t.Kind() == reflect.Struct {
+		for f := range fields(t) {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,184 @@
+package paper
+
+import (
+	"io/fs"
+	"math"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/papers"
+)
+
+func load(t *testing.T, id string) Paper {
+	t.Helper()
+	p, err := Load(papers.FS, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func all(t *testing.T) []Paper {
+	t.Helper()
+	names, err := List(papers.FS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []Paper
+	for _, id := range names {
+		out = append(out, load(t, id))
+	}
+	return out
+}
+
+// TestFindings: each study's findings are there, and each file of a folder is one
+// that is read.
+func TestFindings(t *testing.T) {
+	claims := 0
+	for _, p := range all(t) {
+		claims += len(p.Claims)
+		if len(p.Claims) < 10 || len(p.Tables) == 0 {
+			t.Errorf("%s has %d claims and %d tables", p.ID, len(p.Claims), len(p.Tables))
+		}
+		files, err := fs.ReadDir(papers.FS, p.ID)
+		if err != nil || len(files) != 4 {
+			t.Errorf("%s: %d files, %v", p.ID, len(files), err)
+		}
+	}
+	if claims < 60 {
+		t.Errorf("%d claims", claims)
+	}
+}
+
+// TestMetricsAreKnown: a metric that nothing measures would be "not measurable
+// here" for ever.
+func TestMetricsAreKnown(t *testing.T) {
+	known := map[string]bool{primaryMetric: true, "cpu_user_seconds": true, "cpu_system_seconds": true, "cpu_softirq_seconds": true}
+	for _, m := range append(unit.Metrics(), stat.Derived()...) {
+		known[m.Name] = true
+	}
+	for _, p := range all(t) {
+		for _, c := range p.Claims {
+			if c.NotYet == "" && !known[c.Metric] {
+				t.Errorf("%s: %s: metric %q", p.ID, c.ID, c.Metric)
+			}
+		}
+		for _, table := range p.Tables {
+			if table.Ours == nil {
+				continue
+			}
+			for _, name := range append([]string{table.Ours.Metric}, metricsOf(table)...) {
+				if !known[name] {
+					t.Errorf("%s: %s: metric %q", p.ID, table.ID, name)
+				}
+			}
+		}
+	}
+}
+
+func metricsOf(t Table) []string {
+	var names []string
+	for _, c := range t.Columns {
+		if c.Metric != "" {
+			names = append(names, c.Metric)
+		}
+	}
+	return names
+}
+
+// TestEverythingOfDakic: all 33 figures are there.
+func TestEverythingOfDakic(t *testing.T) {
+	if p := load(t, "dakic2024"); len(p.Tables) != 33 {
+		t.Errorf("%d figures, want 33", len(p.Tables))
+	}
+}
+
+// TestSpiderpoolsNumbers holds the data against counts and sums that were made
+// from the text of the page itself, not from the data.
+func TestSpiderpoolsNumbers(t *testing.T) {
+	want := map[string]struct {
+		rows, values int
+		sum          float64
+	}{
+		"sockperf-pod-ip":     {5, 5, 163.1},
+		"sockperf-cluster-ip": {5, 5, 178.8},
+		"netperf-pod-ip":      {5, 5, 114126.6},
+		"netperf-cluster-ip":  {5, 5, 109574.4},
+		"iperf3-pod-ip":       {5, 15, 128.42},
+		"iperf3-cluster-ip":   {5, 15, 119.56},
+		"redis-pod-ip":        {4, 8, 480785.99},
+		"redis-cluster-ip":    {4, 8, 431361.85},
+		"same-node":           {2, 2, 24.978},
+	}
+	p := load(t, "spiderpool-v0.8")
+	if len(p.Tables) != len(want) {
+		t.Errorf("%d tables, the page has %d", len(p.Tables), len(want))
+	}
+	for _, table := range p.Tables {
+		w, ok := want[table.ID]
+		if !ok {
+			t.Errorf("the page has no table %s", table.ID)
+		}
+		n, sum := 0, 0.0
+		for _, row := range table.Rows {
+			for _, v := range row.Values {
+				n++
+				sum += *v
+			}
+		}
+		if len(table.Rows) != w.rows || n != w.values || math.Abs(sum-w.sum) > 1e-6 {
+			t.Errorf("%s: %d rows, %d values, sum %.3f; the page has %+v", table.ID, len(table.Rows), n, sum, w)
+		}
+	}
+}
+
+// TestSpiderpoolsRoundTrips: a request and its answer take one round trip, so
+// that the page's TCP_RR must be near 1 / (2 × sockperf's latency). One row is
+// not, and is marked.
+func TestSpiderpoolsRoundTrips(t *testing.T) {
+	p := load(t, "spiderpool-v0.8")
+	table := func(id string) Table {
+		for _, t := range p.Tables {
+			if t.ID == id {
+				return t
+			}
+		}
+		t.Fatalf("no table %s", id)
+		return Table{}
+	}
+	marked := 0
+	for _, to := range []string{"pod-ip", "cluster-ip"} {
+		latency, rr := table("sockperf-"+to), table("netperf-"+to)
+		for i, row := range rr.Rows {
+			expected := 1e6 / (2 * *latency.Rows[i].Values[0])
+			off := *row.Values[0]/expected - 1
+			if consistent := math.Abs(off) < 0.2; consistent == (row.Inconsistent != "") {
+				t.Errorf("%s, %s: %.0f a second where %.0f follow from the latency; marked %q", to, row.Name, *row.Values[0], expected, row.Inconsistent)
+			}
+			if row.Inconsistent != "" {
+				marked++
+			}
+		}
+	}
+	if marked != 2 {
+		t.Errorf("%d rows are marked, want the node's in both tables", marked)
+	}
+}
+
+// TestCampaignsHaveTheirPapersName: a result directory then tells what it is of.
+func TestCampaignsHaveTheirPapersName(t *testing.T) {
+	for _, p := range all(t) {
+		for file, text := range map[string]string{CampaignFile: string(p.Campaign), QuickFile: string(p.Quick)} {
+			want := "name: " + p.ID
+			if file == QuickFile {
+				want += "-quick"
+			}
+			if !strings.Contains(text, want+"\n") {
+				t.Errorf("%s is not called %q", path.Join(p.ID, file), want)
+			}
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package paper
+
+import (
+	"math"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+)
+
+// Word is what is said of a claim.
+type Word string
+
+// The verdicts.
+const (
+	// Reproduced: every pair that the claim is about shows what it says.
+	Reproduced Word = "reproduced"
+	// Contradicted: a pair shows that it is not so.
+	Contradicted Word = "contradicted"
+	// Undecided: neither is shown.
+	Undecided Word = "undecided"
+	// NotMeasurable: what the claim is about was not measured at all.
+	NotMeasurable Word = "not measurable here"
+)
+
+// Words are all verdicts, in the order in which reports show them.
+func Words() []Word { return []Word{Reproduced, Contradicted, Undecided, NotMeasurable} }
+
+// Verdict is what results say of a claim.
+type Verdict struct {
+	Claim Claim `json:"claim"`
+	Word  Word  `json:"verdict"`
+	// Pairs are the comparisons that it rests on.
+	Pairs []Pair `json:"pairs,omitempty"`
+	// Missing is what the claim is about and the results do not have.
+	Missing []Missing `json:"missing,omitempty"`
+	// MoreBlocks is how many more would decide it, if mean and spread stay what
+	// they are; 0 where that is not known or none would.
+	MoreBlocks int `json:"more_blocks,omitempty"`
+}
+
+// Pair is one comparison.
+type Pair struct {
+	Left result.Cell `json:"left"`
+	// Right is nil where the claim is about a number.
+	Right  *result.Cell `json:"right,omitempty"`
+	Metric string       `json:"metric"`
+	// Value is left / right, of the share of the link, or the metric itself.
+	Value stat.Estimate `json:"value"`
+	// Arithmetic tells that Value is the metric itself, in base units.
+	Arithmetic bool `json:"arithmetic,omitempty"`
+	// Word is what this pair alone shows.
+	Word Word `json:"shows"`
+}
+
+// Missing is what could not be compared, and why.
+type Missing struct {
+	What string `json:"what"`
+	Why  string `json:"why"`
+}
+
+// Verdicts says of each claim what the results show.
+//
+// A claim is about all of its pairs. It is reproduced where each pair's interval
+// shows it: then no correction is needed, since all must be wrong together
+// (Berger 1982, intersection-union). It is contradicted where any pair shows the
+// opposite, each at a confidence corrected for their number (Bonferroni). So the
+// probability of a false decision is at most 1 − confidence for each claim.
+func Verdicts(p Paper, r *Results) []Verdict {
+	var out []Verdict
+	for _, c := range p.Claims {
+		out = append(out, judge(p.Cells, c, r))
+	}
+	return out
+}
+
+func judge(common Selector, claim Claim, results *Results) Verdict {
+	v := Verdict{Claim: claim}
+	if claim.NotYet != "" {
+		v.Word, v.Missing = NotMeasurable, []Missing{{What: "not yet", Why: claim.NotYet}}
+		return v
+	}
+	r := resolve(results, common, claim)
+	for _, m := range r.missing {
+		v.Missing = append(v.Missing, Missing{m.what, m.why})
+	}
+	if len(r.contests) == 0 {
+		v.Word = NotMeasurable
+		return v
+	}
+	j := jury{contests: r.contests, confidence: results.confidence(), most: claim.Holds == holdsMost, incomplete: len(r.missing) > 0}
+	v.Word = j.verdict(0)
+	for _, c := range r.contests {
+		v.Pairs = append(v.Pairs, c.pair(j))
+	}
+	if v.Word == Undecided {
+		v.MoreBlocks = j.more()
+	}
+	return v
+}
+
+// jury decides a claim from its contests.
+type jury struct {
+	contests   []contest
+	confidence float64
+	// most: more than half must hold.
+	most bool
+	// incomplete: the claim is about more than could be compared.
+	incomplete bool
+}
+
+// strict is the confidence of one contest that all of them together have.
+func (j jury) strict() float64 { return 1 - (1-j.confidence)/float64(len(j.contests)) }
+
+// lenient is the confidence at which a contest shows that the relation holds.
+// Where most are enough, those that do must be right together.
+func (j jury) lenient() float64 {
+	if j.most {
+		return j.strict()
+	}
+	return j.confidence
+}
+
+// shows is what one contest shows, if it had some blocks more.
+func (j jury) shows(c contest, more int) Word {
+	low, high, ok := c.interval(more, j.lenient())
+	strictLow, strictHigh, _ := c.interval(more, j.strict())
+	fails := c.bounds.fails(strictLow, strictHigh)
+	switch {
+	case !ok:
+		return Undecided
+	case c.bounds.unless && !fails, !c.bounds.unless && c.bounds.holds(low, high):
+		return Reproduced
+	case fails:
+		return Contradicted
+	}
+	return Undecided
+}
+
+// verdict is what the contests show together, each with some blocks more than it
+// has.
+func (j jury) verdict(more int) Word {
+	hold, fail := 0, 0
+	for _, c := range j.contests {
+		switch j.shows(c, more) {
+		case Reproduced:
+			hold++
+		case Contradicted:
+			fail++
+		}
+	}
+	n := len(j.contests)
+	switch {
+	case j.most && 2*fail >= n && !j.incomplete, !j.most && fail > 0:
+		return Contradicted
+	case j.most && 2*hold > n && !j.incomplete, !j.most && hold == n && !j.incomplete:
+		return Reproduced
+	}
+	return Undecided
+}
+
+// mostBlocks is beyond what anybody measures: where so many do not decide, none do.
+const mostBlocks = 1 << 20
+
+// more is how many blocks more would decide; 0 where none would, or where it
+// cannot be said.
+func (j jury) more() int {
+	high := 1
+	for ; j.verdict(high) == Undecided; high *= 2 {
+		if high > mostBlocks {
+			return 0
+		}
+	}
+	low := high / 2 // undecided, or 0
+	for low+1 < high {
+		if mid := (low + high) / 2; j.verdict(mid) == Undecided {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return high
+}
+
+// interval is that of the contest's value, if it had more blocks of the same
+// mean and spread.
+func (c contest) interval(more int, confidence float64) (low, high float64, ok bool) {
+	m := c.moments
+	if m.N < 2 {
+		return 0, 0, false // the spread is not known
+	}
+	m.N += more
+	low, high, ok = m.Interval(confidence)
+	if !c.arithmetic {
+		low, high = math.Exp(low), math.Exp(high)
+	}
+	return low, high, ok
+}
+
+// pair is the contest as it is told.
+func (c contest) pair(j jury) Pair {
+	p := Pair{Left: c.left, Metric: c.metric, Arithmetic: c.arithmetic, Word: j.shows(c, 0)}
+	if c.right != (result.Cell{}) {
+		p.Right = &c.right
+	}
+	p.Value = stat.Estimate{Value: c.moments.Mean, N: c.moments.N, Method: stat.ArithmeticMean}
+	if !c.arithmetic {
+		p.Value.Value, p.Value.Method = math.Exp(c.moments.Mean), stat.GeometricMean
+	}
+	low, high, ok := c.interval(0, j.confidence)
+	if !ok {
+		p.Value.Needed = 2
+		return p
+	}
+	p.Value.Low, p.Value.High, p.Value.Confidence = &low, &high, j.confidence
+	return p
+}

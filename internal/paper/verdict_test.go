@@ -1,0 +1,325 @@
+package paper
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+const throughput = "throughput_bits_per_second"
+
+// made is results that a test makes up: values of a metric for each cell, one a
+// block.
+type made struct {
+	samples []result.Sample
+	known   campaign.Known
+	env     result.Environment
+}
+
+func cellOf(network string, change ...func(*result.Cell)) result.Cell {
+	c := result.Cell{Network: network, Path: result.PathPodToPod, Placement: result.InterHost, Link: "10-gigabit",
+		Profile: "default_settings", MTU: 1500, Workload: "tcp_stream", MessageBytes: 1472, Streams: 1}
+	for _, f := range change {
+		f(&c)
+	}
+	if c.IsBaseline() {
+		c = c.Baseline()
+	}
+	return c
+}
+
+func streams(n int) func(*result.Cell) { return func(c *result.Cell) { c.Streams = n } }
+
+func profile(name string) func(*result.Cell) { return func(c *result.Cell) { c.Profile = name } }
+
+func (m *made) add(c result.Cell, metric string, values ...float64) *made {
+	for i, v := range values {
+		one := 1.0
+		m.samples = append(m.samples, result.Sample{Schema: 1, ID: fmt.Sprintf("b%02d-%s", i, c.Network), Block: i + 1, Attempt: 1, Cell: c,
+			Status: result.StatusOK, MeasuredSeconds: &one, Metrics: map[string]float64{metric: v}})
+	}
+	return m
+}
+
+func (m *made) unsupported(c result.Cell, reason string) *made {
+	m.samples = append(m.samples, result.Sample{Schema: 1, ID: "u", Block: 1, Cell: c, Status: result.StatusUnsupported, Reason: reason})
+	return m
+}
+
+func (m *made) failed(c result.Cell, reason string) *made {
+	m.samples = append(m.samples, result.Sample{Schema: 1, ID: "f", Block: 1, Cell: c, Status: result.StatusFailed, Reason: reason})
+	return m
+}
+
+func (m *made) results() *Results {
+	k := stat.NewCollector(stat.Options{LinkRate: func(link string) (float64, bool) { return 10e9, link == "10-gigabit" }})
+	for i := range m.samples {
+		k.Add(&m.samples[i])
+	}
+	if m.known.Networks == nil {
+		m.known = campaign.Known{Networks: []string{"host", "a", "b", "c"}, Links: []string{"10-gigabit", "unshaped"},
+			Profiles: []string{"default_settings", "tuned"}, Workloads: []workload.Spec{{Name: "tcp_stream"}, {Name: "tcp_rr"}}}
+	}
+	return &Results{Analysis: k.Analyse(), Collector: k, Known: m.known, Environment: &m.env}
+}
+
+// around are values that vary by about a percent.
+func around(v float64) []float64 {
+	return []float64{v, v * 1.01, v * 0.99, v * 1.005, v * 0.995}
+}
+
+func claimOf(relation string, left Selector, right Selector) Claim {
+	return Claim{ID: "x", Metric: throughput, Left: left, Relation: relation, Right: right}
+}
+
+func on(networks ...any) Selector {
+	if len(networks) == 1 {
+		return Selector{"network": networks[0]}
+	}
+	return Selector{"network": networks}
+}
+
+func word(t *testing.T, c Claim, r *Results, want Word) Verdict {
+	t.Helper()
+	v := judge(nil, c, r)
+	if v.Word != want {
+		t.Errorf("%s %v %v: %s, want %s (%+v, %+v)", c.Left, c.Relation, c.Right, v.Word, want, v.Pairs, v.Missing)
+	}
+	return v
+}
+
+// TestVerdictsFlip: each relation is reproduced by samples that show it, and
+// contradicted by those that show the opposite.
+func TestVerdictsFlip(t *testing.T) {
+	two := func(a, b float64) *Results {
+		return (&made{}).add(cellOf("a"), throughput, around(a)...).add(cellOf("b"), throughput, around(b)...).results()
+	}
+	in := func(c Claim, low, high float64) Claim { c.Range = []float64{low, high}; return c }
+	alike := func(c Claim) Claim { c.Within = 0.05; return c }
+	for name, x := range map[string]struct {
+		claim   Claim
+		yes, no [2]float64
+	}{
+		"greater":           {claimOf(greater, on("a"), on("b")), [2]float64{2e9, 1e9}, [2]float64{1e9, 2e9}},
+		"greater, alike":    {claimOf(greater, on("a"), on("b")), [2]float64{1.1e9, 1e9}, [2]float64{1e9, 1e9}},
+		"less":              {claimOf(less, on("a"), on("b")), [2]float64{1e9, 2e9}, [2]float64{2e9, 1e9}},
+		"better":            {claimOf(better, on("a"), on("b")), [2]float64{2e9, 1e9}, [2]float64{1e9, 2e9}},
+		"worse":             {claimOf(worse, on("a"), on("b")), [2]float64{1e9, 2e9}, [2]float64{2e9, 1e9}},
+		"ratio within":      {in(claimOf(ratioWithin, on("a"), on("b")), 1.8, 2.2), [2]float64{2e9, 1e9}, [2]float64{1e9, 1e9}},
+		"indistinguishable": {alike(claimOf(indistinguishable, on("a"), on("b"))), [2]float64{1e9, 1e9}, [2]float64{1.2e9, 1e9}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			word(t, x.claim, two(x.yes[0], x.yes[1]), Reproduced)
+			word(t, x.claim, two(x.no[0], x.no[1]), Contradicted)
+		})
+	}
+}
+
+// TestBetterKnowsWhichWay: of latency less is better.
+func TestBetterKnowsWhichWay(t *testing.T) {
+	const latency = "latency_mean_seconds"
+	r := (&made{}).add(cellOf("a"), latency, 10e-6, 10.1e-6, 9.9e-6).add(cellOf("b"), latency, 20e-6, 20.1e-6, 19.9e-6).results()
+	c := claimOf(better, on("a"), on("b"))
+	c.Metric = primaryMetric
+	word(t, c, r, Reproduced)
+	c.Relation = worse
+	word(t, c, r, Contradicted)
+}
+
+func TestFactorVerdicts(t *testing.T) {
+	by := func(values ...float64) *Results {
+		m := &made{}
+		for i, v := range values {
+			m.add(cellOf("a", streams(1<<i)), throughput, around(v)...)
+		}
+		return m.results()
+	}
+	rises := Claim{Metric: throughput, Left: on("a"), Relation: risesWith, Factor: "streams"}
+	word(t, rises, by(1e9, 2e9, 3e9), Reproduced)
+	word(t, rises, by(1e9, 2e9, 2e9), Reproduced) // no step falls
+	word(t, rises, by(2e9, 2e9, 1e9), Contradicted)
+	word(t, rises, by(1e9, 3e9, 2e9), Contradicted) // a step falls
+	word(t, rises, by(1e9), NotMeasurable)
+	falls := rises
+	falls.Relation = fallsWith
+	word(t, falls, by(3e9, 2e9, 1e9), Reproduced)
+	word(t, falls, by(1e9, 2e9, 3e9), Contradicted)
+	beyond, two := rises, 2.0
+	beyond.Relation, beyond.At = fallsBeyond, &two
+	word(t, beyond, by(3e9, 3e9, 1e9), Reproduced)
+	word(t, beyond, by(3e9, 3e9, 3e9), Contradicted)
+	word(t, beyond, by(3e9, 3e9), NotMeasurable) // nothing is beyond
+}
+
+func TestVerdictsAgainstNumbers(t *testing.T) {
+	// MTU 1500, TCP: (1500 − 52) / (1500 + 14) of 10 Gbit/s.
+	limit := 10e9 * 1448 / 1514
+	full := Claim{Metric: throughput, Left: on("a"), Relation: fillsLink}
+	short := full
+	short.Relation = shortOfLink
+	at := func(v float64) *Results {
+		return (&made{}).add(cellOf("a"), throughput, v, v*0.999, v*1.001).results()
+	}
+	word(t, full, at(limit*0.998), Reproduced)
+	word(t, full, at(limit/2), Contradicted)
+	word(t, short, at(limit/2), Reproduced)
+	word(t, short, at(limit*0.998), Contradicted)
+	bound := 0.01
+	lost := Claim{Metric: "loss_ratio", Left: on("a"), Relation: atMost, Value: &bound}
+	none := (&made{}).add(cellOf("a"), "loss_ratio", 0, 0, 0).results()
+	much := (&made{}).add(cellOf("a"), "loss_ratio", 0.3, 0.31, 0.29).results()
+	word(t, lost, none, Reproduced)
+	word(t, lost, much, Contradicted)
+	lost.Relation = atLeast
+	word(t, lost, much, Reproduced)
+	word(t, lost, none, Contradicted)
+	unshaped := cellOf("a", func(c *result.Cell) { c.Link = "unshaped" })
+	v := word(t, full, (&made{}).add(unshaped, throughput, 1e9, 1e9).results(), NotMeasurable)
+	if !strings.Contains(v.Missing[0].Why, "not known") {
+		t.Errorf("%+v", v.Missing)
+	}
+}
+
+// TestEfficiencies: a profile that speeds up the bare network alone makes the
+// efficiency worse, whatever the throughput does.
+func TestEfficiencies(t *testing.T) {
+	r := (&made{}).
+		add(cellOf("host"), throughput, 4e9, 4.1e9, 3.9e9).add(cellOf("a"), throughput, 2e9, 2.1e9, 1.9e9).
+		add(cellOf("host", profile("tuned")), throughput, 8e9, 8.1e9, 7.9e9).add(cellOf("a", profile("tuned")), throughput, 3e9, 3.05e9, 2.95e9).results()
+	c := claimOf(greater, Selector{"network": "a", "profile": "tuned"}, Selector{"profile": "default_settings"})
+	word(t, c, r, Reproduced)
+	c.Measure = efficiencyMeasure
+	word(t, c, r, Contradicted)
+}
+
+// TestSeveralPairs: all must hold, one contradicts, most is more than half.
+func TestSeveralPairs(t *testing.T) {
+	r := (&made{}).add(cellOf("a"), throughput, around(2e9)...).add(cellOf("b"), throughput, around(1e9)...).
+		add(cellOf("c"), throughput, around(3e9)...).add(cellOf("host"), throughput, around(1e9)...).results()
+	v := word(t, claimOf(greater, on("a"), on("b", "host")), r, Reproduced)
+	if len(v.Pairs) != 2 || v.Pairs[0].Word != Reproduced {
+		t.Errorf("%+v", v.Pairs)
+	}
+	word(t, claimOf(greater, on("a"), on("b", "c")), r, Contradicted)
+	most := claimOf(greater, on("a"), on("b", "c", "host"))
+	most.Holds = holdsMost
+	word(t, most, r, Reproduced)
+	most = claimOf(greater, on("a"), on("b", "c"))
+	most.Holds = holdsMost
+	word(t, most, r, Contradicted) // half is not most
+}
+
+// TestUndecided: intervals that are too wide decide nothing, and it is told how
+// many blocks would.
+func TestUndecided(t *testing.T) {
+	c := claimOf(greater, on("a"), on("b"))
+	m := (&made{}).add(cellOf("a"), throughput, 1.3e9, 0.9e9, 1.5e9, 0.95e9).add(cellOf("b"), throughput, 1e9, 1e9, 1e9, 1e9)
+	v := word(t, c, m.results(), Undecided)
+	if v.MoreBlocks < 1 {
+		t.Fatalf("%+v", v)
+	}
+	// As many more of the same mean and spread do decide, one fewer does not.
+	j := jury{contests: resolve(m.results(), nil, c).contests, confidence: 0.95}
+	if j.verdict(v.MoreBlocks) == Undecided || j.verdict(v.MoreBlocks-1) != Undecided {
+		t.Errorf("%d more blocks: %s, one fewer: %s", v.MoreBlocks, j.verdict(v.MoreBlocks), j.verdict(v.MoreBlocks-1))
+	}
+	// One block has no interval.
+	one := (&made{}).add(cellOf("a"), throughput, 2e9).add(cellOf("b"), throughput, 1e9).results()
+	if v := word(t, c, one, Undecided); v.MoreBlocks != 0 || v.Pairs[0].Value.Low != nil {
+		t.Errorf("%+v", v)
+	}
+	// A pair that is missing keeps a claim open that holds in the others.
+	part := (&made{}).add(cellOf("a"), throughput, around(2e9)...).add(cellOf("b"), throughput, around(1e9)...).unsupported(cellOf("c"), "kernel has no c").results()
+	v = word(t, claimOf(greater, on("a"), on("b", "c")), part, Undecided)
+	if len(v.Missing) != 1 || !strings.Contains(v.Missing[0].Why, "kernel has no c") || v.MoreBlocks != 0 {
+		t.Errorf("%+v", v)
+	}
+}
+
+// TestNotMeasurable: the reason is asked of what is known here and of the records.
+func TestNotMeasurable(t *testing.T) {
+	r := (&made{env: result.Environment{Absent: []string{"probe counters: none"}}}).
+		add(cellOf("a"), throughput, 1e9, 1e9).unsupported(cellOf("b"), "kernel has no b").failed(cellOf("c"), "broken").results()
+	with := func(c Claim, f func(*Claim)) Claim { f(&c); return c }
+	for want, c := range map[string]Claim{
+		"no network weave":                        claimOf(greater, on("weave"), on("a")),
+		"no link token-ring":                      claimOf(greater, Selector{"network": "a", "link": "token-ring"}, on("b")),
+		"no profile quick":                        claimOf(greater, on("a"), Selector{"profile": "quick"}),
+		"no workload chess":                       claimOf(greater, Selector{"workload": "chess"}, on("b")),
+		"no factor moon":                          claimOf(greater, Selector{"network": "a", "moon": "full"}, on("b")),
+		"unsupported here: kernel has no b":       claimOf(greater, on("a"), on("b")),
+		"all 1 samples failed: broken":            claimOf(greater, on("a"), on("c")),
+		"add it to the campaign":                  claimOf(greater, on("a"), Selector{"streams": 4.0}),
+		"cycles_per_byte (probe counters: none)":  with(claimOf(greater, on("a"), on("a")), func(c *Claim) { c.Metric = "cycles_per_byte" }),
+		"too large for a desk":                    {NotYet: "too large for a desk"},
+		"fewer than 2 values of mtu are recorded": {Metric: throughput, Left: on("a"), Relation: risesWith, Factor: "mtu"},
+		"this cnibench has no factor moon":        {Metric: throughput, Left: on("a"), Relation: risesWith, Factor: "moon"},
+	} {
+		v := judge(nil, c, r)
+		if v.Word != NotMeasurable || len(v.Missing) == 0 || !strings.Contains(v.Missing[0].Why, want) {
+			t.Errorf("want %q: %s, %+v", want, v.Word, v.Missing)
+		}
+	}
+	r.Cut = true
+	if v := judge(nil, claimOf(greater, on("a"), Selector{"streams": 4.0}), r); !strings.Contains(v.Missing[0].Why, "quick cut") {
+		t.Errorf("%+v", v.Missing)
+	}
+}
+
+// TestFalseDecisions: a claim whose truth is on its boundary is decided falsely
+// in at most 5 % of campaigns, of one pair and of many.
+func TestFalseDecisions(t *testing.T) {
+	const campaigns = 4000
+	for name, x := range map[string]struct {
+		pairs  int
+		bounds bounds
+		truth  float64 // of every ratio
+		wrong  Word    // what must be rare; "" where either is
+	}{
+		"greater, none":                 {1, above(), 1, Reproduced},
+		"greater, just more":            {1, above(), 1 + negligible, Contradicted},
+		"ratio at its upper end":        {1, within(0.8, 1.25), 1.25, ""},
+		"five pairs, none greater":      {5, above(), 1, Reproduced},
+		"ten pairs, each just more":     {10, above(), 1 + negligible, Contradicted},
+		"ten pairs at their upper ends": {10, within(0.8, 1.25), 1.25, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(1, uint64(x.pairs)))
+			wrong := 0
+			for range campaigns {
+				j := jury{confidence: 0.95}
+				for range x.pairs {
+					j.contests = append(j.contests, contest{bounds: x.bounds, moments: draw(r, math.Log(x.truth), 0.1, 6)})
+				}
+				if w := j.verdict(0); w == x.wrong || x.wrong == "" && w != Undecided {
+					wrong++
+				}
+			}
+			share := float64(wrong) / campaigns
+			t.Logf("%.1f %%", 100*share)
+			if share > 0.05+3*math.Sqrt(0.05*0.95/campaigns) {
+				t.Errorf("%.1f %% of campaigns decide falsely, want at most 5 %%", 100*share)
+			}
+		})
+	}
+}
+
+// draw makes the moments of n normal values.
+func draw(r *rand.Rand, mean, sd float64, n int) stat.Moments {
+	var sum, squares float64
+	for range n {
+		v := mean + sd*r.NormFloat64()
+		sum += v
+		squares += v * v
+	}
+	m := stat.Moments{N: n, Mean: sum / float64(n)}
+	m.SD = math.Sqrt((squares - sum*m.Mean) / float64(n-1))
+	return m
+}

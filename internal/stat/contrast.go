@@ -1,0 +1,102 @@
+package stat
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Moments are the number, mean and standard deviation (n − 1) of values, one a
+// block.
+type Moments struct {
+	N        int
+	Mean, SD float64
+}
+
+// Interval is Student's for the mean. There is none below two blocks.
+func (m Moments) Interval(confidence float64) (low, high float64, ok bool) {
+	if m.N < 2 {
+		return 0, 0, false
+	}
+	h := tQuantile(float64(m.N-1), 1-(1-confidence)/2) * m.SD / math.Sqrt(float64(m.N))
+	return m.Mean - h, m.Mean + h, true
+}
+
+// Contrast is the logarithm of a quotient, in the blocks that have all of it:
+// the product of the metric in the cells over, divided by that in the cells
+// under. One cell of each is a ratio; with a baseline of each it is the ratio of
+// two efficiencies. The metric is one of a sample, a derived one, or what a probe
+// of the machine counts per second. Blocks without a value above zero are left
+// out. Analyse must have been called before.
+func (k *Collector) Contrast(metric string, over, under []result.Cell) Moments {
+	sums, seen := map[int]float64{}, map[int]int{}
+	add := func(cells []result.Cell, sign float64) {
+		for _, cell := range cells {
+			for _, p := range k.c.seriesOf(cell, metric) {
+				if p.value > 0 {
+					sums[p.block] += sign * math.Log(p.value)
+					seen[p.block]++
+				}
+			}
+		}
+	}
+	add(over, 1)
+	add(under, -1)
+	var logs []float64
+	for _, block := range slices.Sorted(maps.Keys(sums)) {
+		if seen[block] == len(over)+len(under) {
+			logs = append(logs, sums[block])
+		}
+	}
+	return momentsOfValues(logs)
+}
+
+// Values are the moments of the metric itself in one cell; metrics as for
+// Contrast. Analyse must have been called before.
+func (k *Collector) Values(metric string, cell result.Cell) Moments {
+	return momentsOfValues(values(k.c.seriesOf(cell, metric)))
+}
+
+// LinkLimit is the goodput in bit/s that the cell's link can carry; ok is false
+// where that is not known. Analyse must have been called before.
+func (k *Collector) LinkLimit(cell result.Cell) (bitsPerSecond float64, ok bool) {
+	d := k.c.byCell[cell]
+	if d == nil {
+		return 0, false
+	}
+	limit, _ := k.c.linkBound(d)
+	if limit == nil {
+		return 0, false
+	}
+	return *limit, true
+}
+
+// seriesOf is a metric by block; that of a probe is of both ends' machines, per
+// second, less what they do while idle.
+func (c *campaign) seriesOf(cell result.Cell, metric string) []point {
+	d := c.byCell[cell]
+	if d == nil {
+		return nil
+	}
+	out := d.series(metric)
+	if len(out) > 0 {
+		return out
+	}
+	for _, s := range d.ok {
+		if v, ok := d.meter.machines(s, []string{metric}); ok {
+			out = append(out, point{s.block(), v})
+		}
+	}
+	return out
+}
+
+func momentsOfValues(xs []float64) Moments {
+	points := make([]point, len(xs))
+	for i, x := range xs {
+		points[i].value = x
+	}
+	m := momentsOf(points)
+	return Moments{m.n, m.mean, m.sd}
+}
