@@ -295,6 +295,6 @@ func (r *run) closeEnvironment(ctx context.Context, env *result.Environment) err
 	}
 	after.Version = env.Version
 	env.Changed = append(env.Changed, result.ChangedSettings(*env, after)...)
-	env.Finished, env.Absent = time.Now().UTC(), r.absent
+	env.Finished, env.Absent, env.Profiles = time.Now().UTC(), r.absent, after.Profiles
 	return r.Store.WriteJSON(result.EnvironmentFile, env)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +36,7 @@ func (r *run) sample(ctx context.Context, slot plan.Slot, attempt int) result.Sa
 	if err != nil {
 		s.Status, s.Reason = result.StatusFailed, oneLine(err)
 		s.Metrics, s.Histogram, s.Series, s.MeasuredSeconds, s.Probes, s.Machines = nil, nil, nil, nil, nil, nil
+		s.Settings = nil
 	}
 	return s
 }
@@ -66,12 +68,31 @@ func (r *run) measure(ctx context.Context, s *result.Sample) error {
 	}
 	s.MeasuredSeconds, s.Metrics, s.Histogram, s.Series = &m.MeasuredSeconds, m.Metrics, m.Histogram, m.Series
 	s.Tools, s.Warnings = m.Tools, m.Warnings
+	profileOf(s, ends)
 	r.probes(s, ends, client, server)
 	if ends.Client.MTU > 0 && ends.Server.MTU > 0 {
 		s.Metrics["client_mtu_bytes"] = float64(ends.Client.MTU)
 		s.Metrics["server_mtu_bytes"] = float64(ends.Server.MTU)
 	}
 	return nil
+}
+
+// profileOf records the settings that were in force at both ends, and which of
+// those asked for were not.
+func profileOf(s *result.Sample, ends testbed.Ends) {
+	for end, p := range map[string]testbed.Place{result.ClientNode: ends.Client, result.ServerNode: ends.Server} {
+		if len(p.Settings) > 0 {
+			if s.Settings == nil {
+				s.Settings = map[string]map[string]string{}
+			}
+			s.Settings[end] = p.Settings
+		}
+	}
+	for _, d := range slices.Concat(ends.Client.Doubts, ends.Server.Doubts) {
+		if !slices.Contains(s.Warnings, d) {
+			s.Warnings = append(s.Warnings, d)
+		}
+	}
 }
 
 // traffic runs both halves. Whatever happens, neither end has anything of it

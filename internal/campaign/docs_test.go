@@ -14,6 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 	"github.com/cnibench/cnibench/internal/workload"
@@ -21,7 +22,7 @@ import (
 
 // known are the real lists, as the command line gathers them.
 func known() campaign.Known {
-	k := campaign.Known{Testbeds: []string{"lab"}, Profiles: []string{lab.DefaultProfile}}
+	k := campaign.Known{Testbeds: []string{"lab"}, Profiles: profile.Names()}
 	for _, n := range network.List() {
 		k.Networks = append(k.Networks, n.Name)
 	}

@@ -9,7 +9,7 @@ func testKnown() Known {
 	return Known{
 		Networks: []string{"host", "bridge", "flannel/vxlan", "flannel/host-gw", "calico/direct", "macvlan"},
 		Links:    []string{"unshaped", "1-gigabit", "10-gigabit"},
-		Profiles: []string{"default_settings"},
+		Profiles: []string{"default_settings", "kernel_optimizations"},
 		Testbeds: []string{"lab"},
 		Workloads: []workload.Spec{
 			{Name: "tcp_stream", DefaultMessageBytes: 65536,

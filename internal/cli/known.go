@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 	"github.com/cnibench/cnibench/internal/workload"
 )
@@ -10,7 +11,7 @@ import (
 // known gathers the names that a campaign may use from the lists of the
 // packages that own them.
 func known() campaign.Known {
-	k := campaign.Known{Testbeds: []string{"lab"}, Profiles: []string{lab.DefaultProfile}}
+	k := campaign.Known{Testbeds: []string{"lab"}, Profiles: profile.Names()}
 	for _, n := range network.List() {
 		k.Networks = append(k.Networks, n.Name)
 	}

@@ -85,7 +85,7 @@ func customNetworks(c campaign.Campaign) ([]network.Network, error) {
 
 func labUp(stdout, stderr io.Writer) *cobra.Command {
 	var networks, cniPath []string
-	var link string
+	var link, settings string
 	var nodes, pods, mtu int
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -102,7 +102,7 @@ func labUp(stdout, stderr io.Writer) *cobra.Command {
 				if _, err := network.Find(n); err != nil {
 					return usageError{err}
 				}
-				s := lab.Spec{Network: n, Link: link, Profile: lab.DefaultProfile, MTU: mtu, Pods: make([]int, nodes)}
+				s := lab.Spec{Network: n, Link: link, Profile: settings, MTU: mtu, Pods: make([]int, nodes)}
 				for i := range s.Pods {
 					s.Pods[i] = pods
 				}
@@ -127,6 +127,7 @@ func labUp(stdout, stderr io.Writer) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&networks, "network", []string{"bridge"}, "networks, each with nodes of its own")
 	flags.StringVar(&link, "link", "unshaped", "the wire between nodes: see cnibench list links")
+	flags.StringVar(&settings, "profile", lab.DefaultProfile, "the settings of nodes and pods: see cnibench list profiles")
 	flags.IntVar(&nodes, "nodes", 2, "nodes of each network")
 	flags.IntVar(&pods, "pods", 1, "pods on each node")
 	flags.IntVar(&mtu, "mtu", 1500, "MTU of the link in bytes")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 	"github.com/cnibench/cnibench/internal/workload"
 )
@@ -24,6 +25,8 @@ type listed struct {
 	Model         string   `json:"model,omitempty"`
 	Encapsulation string   `json:"encapsulation,omitempty"`
 	Needs         []string `json:"needs,omitempty"`
+	// Asks is what a profile asks for, "net.ipv4.tcp_sack = 0".
+	Asks []string `json:"asks,omitempty"`
 	// Missing says what of it is not here.
 	Missing []string `json:"missing,omitempty"`
 }
@@ -49,7 +52,10 @@ func listCommand(stdout io.Writer) *cobra.Command {
 					rows = append(rows, listed{Name: l.Name, Summary: l.Summary})
 				}
 			case "profiles":
-				rows = append(rows, listed{Name: lab.DefaultProfile, Summary: "settings as the kernel gives them"})
+				var err error
+				if rows, err = listProfiles(); err != nil {
+					return err
+				}
 			case "papers":
 				var err error
 				if rows, err = listPapers(); err != nil {
@@ -93,6 +99,23 @@ func listNetworks() []listed {
 	return rows
 }
 
+// listProfiles tells what each profile asks for.
+func listProfiles() ([]listed, error) {
+	all, err := profile.List()
+	if err != nil {
+		return nil, err
+	}
+	rows := []listed{}
+	for _, p := range all {
+		row := listed{Name: p.Name, Summary: p.Summary}
+		for _, s := range p.Settings() {
+			row.Asks = append(row.Asks, s.Name+" = "+s.Asked)
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
 func listWorkloads() []listed {
 	rows := []listed{}
 	for _, w := range workload.List() {
@@ -134,6 +157,9 @@ func writeRows(w io.Writer, rows []listed) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, r := range rows {
 		fmt.Fprintf(tw, "%s\t%s\n", r.Name, r.Summary)
+		for _, a := range r.Asks {
+			fmt.Fprintf(tw, "\t  %s\n", a)
+		}
 		for _, m := range slices.Compact(r.Missing) {
 			fmt.Fprintf(tw, "\t  not here: %s\n", m)
 		}

@@ -12,6 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -50,6 +52,9 @@ type Options struct {
 	Features       []netns.Feature
 	Networks       []network.Network
 	Workloads      []workload.Spec
+	Profiles       []profile.Profile
+	// TryProfile says what becomes of a profile's settings in a lab's namespace.
+	TryProfile func(profile.Profile) ([]result.Setting, error)
 	// Count counts a hardware event over a short loop.
 	Count func(Event) (uint64, error)
 	// FreeBytes is what can still be written to the disk under a folder.
@@ -73,6 +78,12 @@ func (o Options) filled() Options {
 			o.Workloads = append(o.Workloads, w.Spec())
 		}
 	}
+	if o.Profiles == nil {
+		o.Profiles, _ = profile.List() // its files are in the program; its own test reads them
+	}
+	if o.TryProfile == nil {
+		o.TryProfile = tryProfile
+	}
 	if o.Count == nil {
 		o.Count = count
 	}
@@ -92,6 +103,7 @@ func Run(ctx context.Context, o Options) []Check {
 	checks = append(checks, kernel...)
 	checks = append(checks, o.plugins(ctx, runner, have)...)
 	checks = append(checks, o.tools(ctx, runner)...)
+	checks = append(checks, o.profiles()...)
 	checks = append(checks, o.counters()...)
 	return append(checks, o.machine()...)
 }

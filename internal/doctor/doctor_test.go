@@ -16,6 +16,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -42,6 +44,21 @@ func fixture(name string, count func(Event) (uint64, error), free float64, probe
 			{Name: "tcp_stream"},
 			{Name: "quick", Needs: []workload.Tool{{Name: "quicktool", Package: "quick", Version: []string{"quicktool", "--version"}}}},
 			{Name: "slow", Needs: []workload.Tool{{Name: "quicktool", Package: "quick"}, {Name: "slowtool", Package: "slow"}}},
+		},
+		Profiles: []profile.Profile{
+			{Name: "plain", Summary: "nothing is changed"},
+			{Name: "quick", Summary: "two settings", Sysctls: map[string]string{"net.core.rmem_max": "1", "net.ipv4.tcp_sack": "0"}},
+			{Name: "network-latency", Tuned: "network-latency"},
+		},
+		TryProfile: func(p profile.Profile) ([]result.Setting, error) {
+			var all []result.Setting
+			for _, s := range p.Settings() {
+				all = append(all, result.Setting{Name: s.Name, Asked: s.Asked, Value: s.Asked})
+			}
+			if len(all) > 0 && name == "poor" {
+				all[0].Value, all[0].Reason = "212992", "it is the whole machine's"
+			}
+			return all, nil
 		},
 		Count:     count,
 		FreeBytes: func(string) (float64, error) { return free, nil },

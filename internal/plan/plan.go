@@ -78,9 +78,11 @@ type Slot struct {
 	Cell  result.Cell
 }
 
-// Block is one sample of every active cell in random order. The order is that
-// of all cells, with those that are not active left out: it depends on the seed
-// and the block alone, so dropping a cell does not move the others. A baseline
+// Block is one sample of every active cell in random order; cells of one
+// profile and MTU stand together, as changing those of a machine takes longer
+// than a sample. The order is that of all cells, with those that are not active
+// left out: it depends on the seed and the block alone, so dropping a cell does
+// not move the others. A baseline
 // stays as long as any cell that is held against it; active may be nil for all.
 func (p Plan) Block(n int, active func(cell int) bool) []Slot {
 	wanted := p.wanted(active)
@@ -115,7 +117,26 @@ func (p Plan) order(n int) []int {
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[:], p.Seed)
 	binary.LittleEndian.PutUint64(key[8:], uint64(n))
-	return rand.New(rand.NewChaCha8(key)).Perm(len(p.Cells))
+	order := rand.New(rand.NewChaCha8(key)).Perm(len(p.Cells))
+	// The groups stand in the order of their first cells: random as well.
+	rank := map[settings]int{}
+	for _, i := range order {
+		if _, have := rank[p.settings(i)]; !have {
+			rank[p.settings(i)] = len(rank)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return rank[p.settings(a)] - rank[p.settings(b)] })
+	return order
+}
+
+// settings are the factors that are settings of nodes.
+type settings struct {
+	profile string
+	mtu     int
+}
+
+func (p Plan) settings(cell int) settings {
+	return settings{p.Cells[cell].Profile, p.Cells[cell].MTU}
 }
 
 // id gives all slots of a plan ids of the same length.

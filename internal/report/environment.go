@@ -46,6 +46,9 @@ func environment(d *document) []block {
 	if t := settings("Settings of the machine", e.Host.Sysctls); t != nil {
 		out = append(out, block{Table: t})
 	}
+	if t := d.profileFacts(); len(t.Rows) > 0 {
+		out = append(out, block{Table: t})
+	}
 	if t := d.placeFacts(); len(t.Rows) > 0 {
 		out = append(out, block{Table: t})
 	}

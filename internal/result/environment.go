@@ -18,6 +18,11 @@ type Environment struct {
 	Places map[string]PlaceFacts `json:"places,omitempty"`
 	// Networks maps a network's name to what is known of it.
 	Networks map[string]NetworkFacts `json:"networks,omitempty"`
+	// Profiles maps a profile to what became of those of its settings that are a
+	// whole machine's, as "kernel_optimizations on client a" where there is more
+	// than one machine. It is known at the end. Those of one namespace are beside
+	// its place.
+	Profiles map[string][]Setting `json:"profiles,omitempty"`
 	// Changed names each setting that differed at the end: "sysctl net.core.rmem_max: 212992 → 4194304".
 	Changed []string `json:"changed,omitempty"`
 	// Absent says what the probes could not measure here, and why: "probe
@@ -42,6 +47,23 @@ type PlaceFacts struct {
 	MTUs     map[string]int    `json:"mtus,omitempty"`
 	Sysctls  map[string]string `json:"sysctls,omitempty"`
 	Offloads map[string]string `json:"offloads,omitempty"`
+	// Profile is the set of node settings that the place was given; absent:
+	// settings as they were found.
+	Profile string `json:"profile,omitempty"`
+	// Settings is what became of each setting that the profile asks for here.
+	Settings []Setting `json:"settings,omitempty"`
+}
+
+// Setting is what became of one setting of a profile.
+type Setting struct {
+	Name  string `json:"name"` // "net.ipv4.tcp_sack", "offload gro", "ring rx", "tuned"
+	Asked string `json:"asked"`
+	// Before and Value are what was read before and after the change; absent:
+	// it cannot be read.
+	Before string `json:"before,omitempty"`
+	Value  string `json:"value,omitempty"`
+	// Reason says why the setting did not take; absent: it did.
+	Reason string `json:"reason,omitempty"`
 }
 
 // NetworkFacts tells what a network is here.

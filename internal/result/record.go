@@ -57,6 +57,9 @@ type Sample struct {
 	// of (its boot's id). In a lab both ends are namespaces of one kernel: then
 	// both are the same, and what was counted is that of both ends together.
 	Machines map[string]string `json:"machines,omitempty"`
+	// Settings maps ClientNode and ServerNode to the values that were in force
+	// there of every setting that a profile of the campaign asks for.
+	Settings map[string]map[string]string `json:"settings,omitempty"`
 	// Tools maps a tool to the version that it printed.
 	Tools map[string]string `json:"tools,omitempty"`
 	// Raw is the folder below the result directory that holds argv, stdout and

@@ -26,11 +26,13 @@ func TestSchemaAgreesWithValidate(t *testing.T) {
 		Series:    &result.Series{IntervalSeconds: 0.1, ThroughputBitsPerSecond: []float64{0, 1}},
 		Probes:    map[string]map[string]float64{"client_node": {"cpu_softirq_seconds": 1.2}, "client_node_idle": {"cpu_softirq_seconds": 0.1}},
 		Machines:  map[string]string{"client_node": "7d8e"},
+		Settings:  map[string]map[string]string{"server_node": {"net.ipv4.tcp_sack": "0"}},
 		Tools:     map[string]string{"iperf3": "3.12"}, Raw: "raw/b01-c000", Warnings: []string{"loss"},
 	}
 	change := func(f func(*result.Sample)) result.Sample { s := ok; f(&s); return s }
 	strip := func(s *result.Sample) {
 		s.Metrics, s.Histogram, s.Series, s.Probes, s.Machines, s.MeasuredSeconds = nil, nil, nil, nil, nil, nil
+		s.Settings = nil
 	}
 	for name, tc := range map[string]struct {
 		sample result.Sample

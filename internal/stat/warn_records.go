@@ -50,11 +50,37 @@ func (c *campaign) warnChanged(a Analysis) Warning {
 // setting that could be alike.
 const forwarding = "net.ipv4.ip_forward"
 
-// warnSettings finds settings that differ between the places of one campaign:
-// a network and its baseline would then differ in more than the network.
+// warnSettings finds settings that differ between the places of one profile: a
+// network and its baseline would then differ in more than the network.
 func (c *campaign) warnSettings(a Analysis) Warning {
+	byProfile := map[string]map[string]result.PlaceFacts{}
+	for name, p := range c.opt.Environment.Places {
+		if byProfile[p.Profile] == nil {
+			byProfile[p.Profile] = map[string]result.PlaceFacts{}
+		}
+		byProfile[p.Profile][name] = p
+	}
+	var differ []string
+	for _, profile := range slices.Sorted(maps.Keys(byProfile)) {
+		for _, d := range differing(byProfile[profile]) {
+			if profile != "" {
+				d = "profile " + profile + ": " + d
+			}
+			differ = append(differ, d)
+		}
+	}
+	if len(differ) == 0 {
+		return Warning{}
+	}
+	return Warning{Code: SettingsDiffer,
+		Message: fmt.Sprintf("%s not the same at every place: %s", areSettings(len(differ)), firstFew(differ)),
+		Cure:    "give all nodes and pods the same settings, or read the difference as part of what a network is"}
+}
+
+// differing names the settings that places do not have alike, with their values.
+func differing(places map[string]result.PlaceFacts) []string {
 	seen := map[string]map[string]bool{} // setting to its values
-	for _, p := range c.opt.Environment.Places {
+	for _, p := range places {
 		if p.Kernel != "" {
 			note(seen, "kernel", p.Kernel)
 		}
@@ -73,12 +99,7 @@ func (c *campaign) warnSettings(a Analysis) Warning {
 			differ = append(differ, k+" is "+strings.Join(slices.Sorted(maps.Keys(seen[k])), " or "))
 		}
 	}
-	if len(differ) == 0 {
-		return Warning{}
-	}
-	return Warning{Code: SettingsDiffer,
-		Message: fmt.Sprintf("%s not the same at every place: %s", areSettings(len(differ)), firstFew(differ)),
-		Cure:    "give all nodes and pods the same settings, or read the difference as part of what a network is"}
+	return differ
 }
 
 func areSettings(n int) string {

@@ -42,4 +42,8 @@ type Place struct {
 	// MTU is the actual MTU of the device towards the other end, bytes.
 	MTU   int
 	Agent *agent.Client
+	// Settings are the values in force, as just read, of what the campaign's
+	// profiles ask for; Doubts says which settings of the cell's own did not take.
+	Settings map[string]string
+	Doubts   []string
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/cnibench/cnibench/internal/cni"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // device is the name of the device of nodes on the link and of pods in their
@@ -35,6 +37,13 @@ type cluster struct {
 	pods      [][]pod         // of each node
 	cgroups   []*os.File      // of each node, where the network wants them
 	held      []io.Closer     // what the network has there
+	// profile is what its namespaces are given, settings what became of that.
+	profile  profile.Profile
+	settings map[site][]result.Setting
+	// machine is what became of those that are the whole machine's; tunedToo
+	// tells that its namespaces have what tuned gave the machine's own.
+	machine  []result.Setting
+	tunedToo bool
 }
 
 type pod struct {
@@ -51,10 +60,14 @@ func newCluster(st state, dir string, index int, spec Spec, n network.Network) (
 	if err != nil {
 		return nil, err
 	}
+	settings, err := profile.Find(spec.Profile)
+	if err != nil {
+		return nil, err
+	}
 	if n.HostNetwork { // a pod is its node
 		spec.Pods = make([]int, len(spec.Pods))
 	}
-	c := &cluster{index: index, spec: spec, network: n, link: link, pods: make([][]pod, len(spec.Pods))}
+	c := &cluster{index: index, spec: spec, network: n, link: link, profile: settings, pods: make([][]pod, len(spec.Pods))}
 	for i := 1; i <= len(spec.Pods); i++ {
 		c.nodes = append(c.nodes, network.Node{
 			Name: "node" + strconv.Itoa(i), Index: i, NS: st.node(index, i), Device: device,

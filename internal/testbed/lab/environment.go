@@ -15,6 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/cni"
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -25,6 +26,13 @@ func (l *Lab) Environment(ctx context.Context) (result.Environment, error) {
 		Schema: result.Schema, Testbed: "lab", Host: readHost("/proc", "/etc/os-release"),
 		Tools: map[string]string{}, Places: map[string]result.PlaceFacts{}, Networks: map[string]result.NetworkFacts{},
 	}
+	if l.options.Machine != nil {
+		// Settings are compared from begin to end, so they are read under the same.
+		if _, err := l.options.Machine.Use(ctx, profile.Profile{Name: DefaultProfile}); err != nil {
+			return env, err
+		}
+		env.Profiles = l.options.Machine.Made()
+	}
 	var errs []error
 	plugins := map[string]bool{}
 	for _, c := range l.ordered {
@@ -34,10 +42,8 @@ func (l *Lab) Environment(ctx context.Context) (result.Environment, error) {
 				plugins[p] = true
 			}
 		}
-		for n := range c.nodes {
-			for p := 0; p <= len(c.pods[n]); p++ {
-				errs = append(errs, l.placeFacts(ctx, c, site{n + 1, p}, env.Places))
-			}
+		for _, s := range c.sites() {
+			errs = append(errs, l.placeFacts(ctx, c, s, env.Places))
 		}
 	}
 	for _, p := range slices.Sorted(maps.Keys(plugins)) {
@@ -61,7 +67,11 @@ func (l *Lab) placeFacts(ctx context.Context, c *cluster, s site, into map[strin
 	if err := a.Call(ctx, agent.MethodFacts, nil, &f); err != nil {
 		return fmt.Errorf("%s: facts: %w", name, err)
 	}
-	into[name] = result.PlaceFacts{Node: node, MTUs: f.MTUs, Sysctls: f.Sysctls, Offloads: f.Offloads}
+	facts := result.PlaceFacts{Node: node, MTUs: f.MTUs, Sysctls: f.Sysctls, Offloads: f.Offloads, Settings: c.settings[s]}
+	if c.profile.Name != DefaultProfile {
+		facts.Profile = c.profile.Name
+	}
+	into[name] = facts
 	return nil
 }
 

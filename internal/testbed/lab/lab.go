@@ -32,6 +32,9 @@ type Options struct {
 	Agent []string
 	// CNIPath is where plugins are searched, in order: cni.SearchPath.
 	CNIPath []string
+	// Machine changes the whole machine where a profile asks for that; nil: no
+	// setting outside the lab's namespaces is changed.
+	Machine Machine
 	// Networks are the user's own (network.FromConflist); they go before the
 	// list's.
 	Networks []network.Network
@@ -67,7 +70,7 @@ var _ testbed.Testbed = (*Lab)(nil)
 func New(o Options) *Lab {
 	return &Lab{
 		options:  o,
-		planner:  &planner{networks: o.Networks, features: map[string]error{}},
+		planner:  &planner{networks: o.Networks, features: map[string]error{}, machine: o.Machine != nil},
 		clusters: map[key]*cluster{}, agents: map[string]*agent.Client{},
 	}
 }
@@ -170,7 +173,11 @@ func (l *Lab) make(ctx context.Context, dir string) error {
 			if err := c.makeDirs(); err != nil {
 				return err
 			}
-			return c.build(gctx, l.state, rt, parallel())
+			if err := c.build(gctx, l.state, rt, parallel()); err != nil {
+				return err
+			}
+			c.applyProfile(l.options.Machine != nil)
+			return nil
 		})
 	}
 	return g.Wait()
@@ -200,6 +207,9 @@ func (l *Lab) Ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) 
 	if !c.has(from) || !c.has(to) {
 		return testbed.Ends{}, fmt.Errorf("the lab was not built for path %s %s on network %s", cell.Path, cell.Placement, cell.Network)
 	}
+	if err := l.useProfile(ctx, c); err != nil {
+		return testbed.Ends{}, err
+	}
 	clientAddress, serverAddress := c.address(from), c.address(to)
 	if from == to {
 		clientAddress, serverAddress = loopback(), loopback()
@@ -225,6 +235,10 @@ func (l *Lab) close(ctx context.Context) (Gone, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	err := l.closeAgents()
+	if l.options.Machine != nil {
+		err = errors.Join(err, l.options.Machine.Close(ctx))
+		l.options.Machine = nil
+	}
 	for _, c := range l.ordered {
 		err = errors.Join(err, c.leaveCgroups())
 	}

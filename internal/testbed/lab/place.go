@@ -33,12 +33,15 @@ func (c *cluster) address(s site) netip.Addr {
 }
 
 // names says what a site and its node are called: "flannel/vxlan node1 pod1".
-// Where a network stands more than once, link and MTU tell which.
+// Where a network stands more than once, link, profile and MTU tell which.
 func (l *Lab) names(c *cluster, s site) (place, node string) {
 	node = c.spec.Network
 	for _, other := range l.ordered {
 		if other != c && other.spec.Network == c.spec.Network {
 			node = fmt.Sprintf("%s (%s, MTU %d)", c.spec.Network, c.spec.Link, c.spec.MTU)
+			if c.spec.Profile != DefaultProfile {
+				node = fmt.Sprintf("%s (%s, %s, MTU %d)", c.spec.Network, c.spec.Link, c.spec.Profile, c.spec.MTU)
+			}
 			break
 		}
 	}
@@ -62,7 +65,7 @@ func (l *Lab) place(ctx context.Context, c *cluster, s site, peer netip.Addr, ro
 	if err != nil {
 		return testbed.Place{}, fmt.Errorf("%s: agent: %w", name, err)
 	}
-	return testbed.Place{Name: name, Node: node, MTU: mtu, Agent: a}, nil
+	return l.withSettings(testbed.Place{Name: name, Node: node, MTU: mtu, Agent: a}, c, s), nil
 }
 
 // agent starts an agent at a site, as the network's Wrap makes of it, or gives

@@ -20,10 +20,6 @@ type Spec struct {
 	Pods []int `json:"pods"`
 }
 
-// DefaultProfile is the only profile that the lab has: settings as the kernel
-// gives them.
-const DefaultProfile = "default_settings"
-
 // The sizes that addresses have room for.
 const (
 	maxNodes       = 254 // each node has a /24 of network.Pods
@@ -86,6 +82,7 @@ type site struct{ node, pod int }
 type planner struct {
 	networks []network.Network // the user's own, before the list
 	features map[string]error
+	machine  bool // it may be changed
 }
 
 func (p *planner) find(name string) (network.Network, error) {
@@ -155,8 +152,8 @@ func (p *planner) check(n network.Network, link, profile string, mtu int) error 
 	if err != nil {
 		return err
 	}
-	if profile != DefaultProfile {
-		return fmt.Errorf("the lab has no profile %q (it has %s)", profile, DefaultProfile)
+	if err := p.checkProfile(profile); err != nil {
+		return err
 	}
 	if mtu < minMTU+n.Overhead || mtu > maxMTU {
 		return fmt.Errorf("%s cannot be built on an MTU of %d (%d to %d can)", n.Name, mtu, minMTU+n.Overhead, maxMTU)
