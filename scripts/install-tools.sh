@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs the published tools that cnibench can drive (Debian and Ubuntu).
+# Installs the published tools that cnibench can drive, and Open vSwitch for the
+# networks that have one on each node (Debian and Ubuntu).
 #
 # netperf is not in Debian's main component. Where apt does not know it, its
 # component (Debian: non-free, Ubuntu: multiverse) is added in a sources file of
@@ -10,10 +11,10 @@
 # Run again, it changes nothing.
 set -eu
 
-PACKAGES="iperf3 sockperf netperf redis-server redis-tools wrk nginx-light ethtool nftables"
+PACKAGES="iperf3 sockperf netperf redis-server redis-tools wrk nginx-light ethtool nftables openvswitch-switch"
 # What these packages would run as services, and the processes of those.
-SERVICES="redis-server nginx netperf iperf3 nftables"
-DAEMONS="redis-server nginx netserver iperf3"
+SERVICES="redis-server nginx netperf iperf3 nftables openvswitch-switch"
+DAEMONS="redis-server nginx netserver iperf3 ovs-vswitchd ovsdb-server"
 
 SOURCES_DIR=${SOURCES_DIR:-/etc/apt/sources.list.d}
 POLICY=/usr/sbin/policy-rc.d

@@ -28,7 +28,7 @@ func known() campaign.Known {
 func linkRate(name string) (bitsPerSecond float64, ok bool) {
 	for _, l := range lab.Links() {
 		if l.Name == name && l.RateBitsPerSecond > 0 {
-			return float64(l.RateBitsPerSecond), true
+			return float64(l.TotalBitsPerSecond()), true
 		}
 	}
 	return 0, false

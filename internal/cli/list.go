@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,9 +23,11 @@ type listed struct {
 	Name    string `json:"name"`
 	Summary string `json:"summary"`
 	// Model is what a network was modelled on; absent for real ones.
-	Model         string   `json:"model,omitempty"`
-	Encapsulation string   `json:"encapsulation,omitempty"`
-	Needs         []string `json:"needs,omitempty"`
+	Model         string `json:"model,omitempty"`
+	Encapsulation string `json:"encapsulation,omitempty"`
+	// Datapath is what carries a network's packets here, where machines differ.
+	Datapath string   `json:"datapath,omitempty"`
+	Needs    []string `json:"needs,omitempty"`
 	// Asks is what a profile asks for, "net.ipv4.tcp_sack = 0".
 	Asks []string `json:"asks,omitempty"`
 	// Missing says what of it is not here.
@@ -40,11 +43,11 @@ func listCommand(stdout io.Writer) *cobra.Command {
 		Example:   "  cnibench list networks\n  cnibench list workloads --json",
 		ValidArgs: subjects,
 		Args:      usageArgs(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			var rows []listed
 			switch args[0] {
 			case "networks":
-				rows = listNetworks()
+				rows = listNetworks(cmd.Context())
 			case "workloads":
 				rows = listWorkloads()
 			case "links":
@@ -78,7 +81,7 @@ func listCommand(stdout io.Writer) *cobra.Command {
 	return cmd
 }
 
-func listNetworks() []listed {
+func listNetworks(ctx context.Context) []listed {
 	have := map[string]error{} // each feature is tried once
 	rows := []listed{}
 	for _, n := range network.List() {
@@ -91,6 +94,12 @@ func listNetworks() []listed {
 				have[f.Name] = err
 			}
 			if err != nil {
+				row.Missing = append(row.Missing, err.Error())
+			}
+		}
+		if n.Datapath != nil && len(row.Missing) == 0 {
+			var err error
+			if row.Datapath, err = n.Datapath(ctx); err != nil {
 				row.Missing = append(row.Missing, err.Error())
 			}
 		}
@@ -144,6 +153,9 @@ func writeNetworks(w io.Writer, rows []listed) error {
 		}
 		if r.Encapsulation != "" {
 			encapsulation = r.Encapsulation
+		}
+		if r.Datapath != "" {
+			here = "yes: " + r.Datapath
 		}
 		if len(r.Missing) > 0 {
 			here = strings.Join(slices.Compact(r.Missing), "; ")

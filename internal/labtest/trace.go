@@ -173,7 +173,8 @@ func (o Ours) processes(t testing.TB) []string {
 	return all
 }
 
-// PIDs are the test's processes.
+// PIDs are the test's processes: those of its program, those that know its
+// folder by their environment or by an argument.
 func (o Ours) PIDs(t testing.TB) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -189,7 +190,8 @@ func (o Ours) PIDs(t testing.TB) []int {
 		// A process that has ended meanwhile has neither.
 		program, _ := os.Readlink(filepath.Join("/proc", e.Name(), "exe"))
 		environ, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
-		if program == o.Program || strings.Contains("\x00"+string(environ), mark) {
+		argv, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		if program == o.Program || strings.Contains(string(argv), o.Dir+"/") || strings.Contains("\x00"+string(environ), mark) {
 			pids = append(pids, pid)
 		}
 	}

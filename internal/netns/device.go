@@ -49,30 +49,48 @@ func Connect(onBridge Port, bridge string, other Port, mtu int) error {
 	if err != nil {
 		return err
 	}
-	far, err := os.Open(other.NS.Path)
+	if err := other.veth(h, onBridge, mtu, master.Attrs().Index); err != nil {
+		return err
+	}
+	dev, err := Link(h, onBridge.Device)
+	if err != nil {
+		return err
+	}
+	if err := h.LinkSetUp(dev); err != nil {
+		return fmt.Errorf("veth %s: up: %w", onBridge, err)
+	}
+	for _, p := range []Port{onBridge, other} {
+		if err := p.holdMTU(mtu); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// veth makes a pair whose one end is the port and whose other is near, in the
+// namespace of the handle, on the master of that index there (0 for none).
+func (p Port) veth(h *netlink.Handle, near Port, mtu, master int) error {
+	far, err := os.Open(p.NS.Path)
 	if err != nil {
 		return err
 	}
 	defer far.Close()
 	la := netlink.NewLinkAttrs()
-	la.Name, la.MTU, la.MasterIndex = onBridge.Device, mtu, master.Attrs().Index
-	veth := &netlink.Veth{LinkAttrs: la, PeerName: other.Device, PeerNamespace: netlink.NsFd(int(far.Fd()))}
+	la.Name, la.MTU, la.MasterIndex = near.Device, mtu, master
+	veth := &netlink.Veth{LinkAttrs: la, PeerName: p.Device, PeerNamespace: netlink.NsFd(int(far.Fd()))}
 	if err := h.LinkAdd(veth); err != nil {
-		return fmt.Errorf("veth %s: %w", onBridge, err)
-	}
-	if err := h.LinkSetUp(veth); err != nil {
-		return fmt.Errorf("veth %s: up: %w", onBridge, err)
-	}
-	for _, p := range []Port{onBridge, other} {
-		got, err := p.mtu()
-		if err != nil {
-			return err
-		}
-		if got != mtu {
-			return fmt.Errorf("%s: asked for an MTU of %d, it is %d", p, mtu, got)
-		}
+		return fmt.Errorf("veth %s: %w", near, err)
 	}
 	return nil
+}
+
+// holdMTU reads a device's MTU back.
+func (p Port) holdMTU(mtu int) error {
+	got, err := p.mtu()
+	if err == nil && got != mtu {
+		err = fmt.Errorf("%s: asked for an MTU of %d, it is %d", p, mtu, got)
+	}
+	return err
 }
 
 func (p Port) mtu() (int, error) {
@@ -137,6 +155,33 @@ func (p Port) Shape(bitsPerSecond uint64, burst, queue time.Duration) error {
 	})
 	if err != nil {
 		return fmt.Errorf("%s: tbf: %w", p, err)
+	}
+	return nil
+}
+
+// delayedFrame is how large frames are taken to be where a queue is counted in
+// frames, bytes.
+const delayedFrame = 1514
+
+// DelayShaped delays by netem all that leaves a device that Shape has shaped.
+// What the rate sends within queue may wait beside what is on its way.
+func (p Port) DelayShaped(delay time.Duration, bitsPerSecond uint64, queue time.Duration) error {
+	h, err := Handle(p.NS)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	dev, err := Link(h, p.Device)
+	if err != nil {
+		return err
+	}
+	frames := bitsPerSecond / 8 * uint64(delay+queue) / uint64(time.Second) / delayedFrame
+	err = h.QdiscAdd(netlink.NewNetem(
+		netlink.QdiscAttrs{LinkIndex: dev.Attrs().Index, Handle: netlink.MakeHandle(2, 0), Parent: netlink.MakeHandle(1, 1)},
+		netlink.NetemQdiscAttrs{Latency: uint32(delay.Microseconds()), Limit: uint32(frames)},
+	))
+	if err != nil {
+		return fmt.Errorf("%s: netem: %w", p, err)
 	}
 	return nil
 }

@@ -76,6 +76,9 @@ type Network struct {
 	// run in, where it is not nil: the lab makes one for each node then. What it
 	// gives is closed when the lab goes, so such a network cannot be kept.
 	Cgroup func(cgroup *os.File) (io.Closer, error)
+	// Datapath says what carries the packets on this machine, with its version,
+	// where that is not the same on all. May be nil.
+	Datapath func(ctx context.Context) (string, error)
 	// Conflist is the CNI configuration list for pods of self.
 	Conflist func(self Node, nodes []Node) ([]byte, error)
 }
@@ -112,12 +115,18 @@ func List() []Network {
 		spiderpoolMACVLAN(),
 		spiderpoolMACVLANRouted(),
 		spiderpoolIPVLAN(),
+		spiderpoolSRIOV(),
 		dockerOverlay(),
 		hpcSingularity(),
 		ciliumNative(),
 		ciliumNativePolicy(),
 		ciliumVXLAN(),
 		ciliumGeneve(),
+		antreaGeneve(),
+		antreaGenevePolicy(),
+		antreaNoEncap(),
+		weaveFastdp(),
+		weaveSleeve(),
 		withSockmap(calicoDirect()),
 		withSockmap(macvlan()),
 	}

@@ -61,6 +61,11 @@ type conflistData struct {
 	Underlay, UnderlayFirst, UnderlayLast string
 	// Sandbox is the file of the namespace that dockerSandbox names.
 	Sandbox string
+	// Gateway is the address of a node's bridge, where that is none of the
+	// range's first.
+	Gateway string
+	// OVS is the folder of the node's Open vSwitch.
+	OVS string
 }
 
 // template makes a Network's Conflist of a text/template.
@@ -78,7 +83,7 @@ func template(text string, n Network) func(Node, []Node) ([]byte, error) {
 			Device: self.Device, PodMTU: n.PodMTU(self.MTU), Node: self,
 			Underlay:      self.Address.Masked().String(),
 			UnderlayFirst: underlay.Addr().Next().String(), UnderlayLast: lastAddress(underlay).String(),
-			Sandbox: dockerSandbox(self).Path,
+			Sandbox: dockerSandbox(self).Path, OVS: ovsDir(self), Gateway: weaveGateway(self).String(),
 		})
 		if err != nil {
 			return nil, err

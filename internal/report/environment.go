@@ -60,6 +60,9 @@ func (d *document) networkFacts() *table {
 	for _, n := range sortedKeys(d.Environment.Networks) {
 		f := d.Environment.Networks[n]
 		row := []cell{text(d.name(n)), text(orNone(f.Encapsulation)), text(f.Model), text(f.LeavesOut)}
+		if f.Datapath != "" {
+			row[2] = text(f.Model + "; carried by " + f.Datapath)
+		}
 		if f.Model == "" {
 			row[2] = text("nothing: it is what it says")
 		}

@@ -55,6 +55,9 @@ func (d *document) models() []string {
 			continue
 		}
 		s := n + " after " + f.Model
+		if f.Datapath != "" {
+			s += ", carried by " + f.Datapath
+		}
 		if f.LeavesOut != "" {
 			s += " (without " + f.LeavesOut + ")"
 		}

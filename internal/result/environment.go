@@ -71,4 +71,7 @@ type NetworkFacts struct {
 	Model         string `json:"model,omitempty"` // what it was modelled on; absent: real
 	LeavesOut     string `json:"leaves_out,omitempty"`
 	Encapsulation string `json:"encapsulation,omitempty"`
+	// Datapath is what carries its packets, with a version, where that is not
+	// the same on every machine: "Open vSwitch 3.1.0, in the kernel".
+	Datapath string `json:"datapath,omitempty"`
 }

@@ -1,5 +1,5 @@
 // Package tunnel carries pods' packets between nodes in UDP from user space, as
-// flannel's backend udp does.
+// flannel's backend udp does, and their frames as weave's sleeve does.
 package tunnel
 
 import (
@@ -33,13 +33,19 @@ func (c Config) Arg() (string, error) {
 	return string(b), err
 }
 
-// ServeArg is Serve of a configuration as Arg gives it.
+// ServeArg serves a configuration as either Arg gives it.
 func ServeArg(ctx context.Context, arg string) error {
-	var c Config
+	var c struct {
+		Config
+		Sleeve *Sleeve `json:"sleeve"`
+	}
 	if err := json.Unmarshal([]byte(arg), &c); err != nil {
 		return fmt.Errorf("configuration of the tunnel: %w", err)
 	}
-	return Serve(ctx, c)
+	if c.Sleeve != nil {
+		return c.Sleeve.Serve(ctx)
+	}
+	return Serve(ctx, c.Config)
 }
 
 // hop is a route as the loop wants it.

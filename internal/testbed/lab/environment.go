@@ -36,7 +36,9 @@ func (l *Lab) Environment(ctx context.Context) (result.Environment, error) {
 	var errs []error
 	plugins := map[string]bool{}
 	for _, c := range l.ordered {
-		env.Networks[c.spec.Network] = l.facts(c.network)
+		facts, err := l.facts(ctx, c.network)
+		errs = append(errs, err)
+		env.Networks[c.spec.Network] = facts
 		for _, list := range c.conflists {
 			for _, p := range list.Plugins() {
 				plugins[p] = true
@@ -76,14 +78,22 @@ func (l *Lab) placeFacts(ctx context.Context, c *cluster, s site, into map[strin
 }
 
 // facts tells of a network, with what its nodes lack here.
-func (l *Lab) facts(n network.Network) result.NetworkFacts {
+func (l *Lab) facts(ctx context.Context, n network.Network) (result.NetworkFacts, error) {
 	out := n.LeavesOut
 	for _, f := range n.Wants {
 		if err := l.planner.probe(f); err != nil {
 			out = strings.TrimPrefix(out+fmt.Sprintf("; %s (%v: %s)", f.Doc, err, f.Mend), "; ")
 		}
 	}
-	return result.NetworkFacts{Model: n.Model, LeavesOut: out, Encapsulation: n.Encapsulation}
+	facts := result.NetworkFacts{Model: n.Model, LeavesOut: out, Encapsulation: n.Encapsulation}
+	if n.Datapath == nil {
+		return facts, nil
+	}
+	var err error
+	if facts.Datapath, err = n.Datapath(ctx); err != nil {
+		err = fmt.Errorf("network %s: %w", n.Name, err)
+	}
+	return facts, err
 }
 
 // readHost reads what /proc tells of the machine. What is not told is absent.

@@ -36,18 +36,37 @@ func (c *cluster) wire(fabric netns.NS) error {
 	}
 	for _, n := range c.nodes {
 		port, dev := netns.Port{NS: fabric, Device: n.Name}, netns.Port{NS: n.NS, Device: n.Device}
-		if err := netns.Connect(port, fabricBridge, dev, n.MTU); err != nil {
+		ports, err := c.link.connect(port, dev, n.MTU)
+		if err != nil {
 			return err
 		}
 		if err := dev.SetAddress(n.Address); err != nil {
 			return err
 		}
-		if c.link.RateBitsPerSecond == 0 {
-			continue
-		}
-		if err := port.Shape(c.link.RateBitsPerSecond, tbfBurst, tbfQueue); err != nil {
-			return err
+		for _, p := range ports {
+			if err := c.link.shape(p); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// connect makes a node's wires and gives the switch's ends of them.
+func (l Link) connect(port, dev netns.Port, mtu int) ([]netns.Port, error) {
+	if l.Wires > 1 {
+		return netns.ConnectBonded(port, fabricBridge, dev, mtu, l.Wires)
+	}
+	return []netns.Port{port}, netns.Connect(port, fabricBridge, dev, mtu)
+}
+
+// shape makes of a switch's port one of the link.
+func (l Link) shape(port netns.Port) error {
+	if l.RateBitsPerSecond == 0 {
+		return nil
+	}
+	if err := port.Shape(l.RateBitsPerSecond, tbfBurst, tbfQueue); err != nil || l.Delay == 0 {
+		return err
+	}
+	return port.DelayShaped(l.Delay, l.RateBitsPerSecond, tbfQueue)
 }

@@ -321,7 +321,8 @@ func TestUnsupportedCellsHaveReasons(t *testing.T) {
 	change := func(f func(*result.Cell)) result.Cell { c := base; f(&c); return c }
 	for want, c := range map[string]result.Cell{
 		`unknown network "nonesuch"`:            change(func(c *result.Cell) { c.Network = "nonesuch" }),
-		`the lab has no link "fiber-to-fiber"`:  change(func(c *result.Cell) { c.Link = "fiber-to-fiber" }),
+		`the lab has no link "token-ring"`:      change(func(c *result.Cell) { c.Link = "token-ring" }),
+		"the link local has no path between":    change(func(c *result.Cell) { c.Link = "local" }),
 		`the lab has no profile "hpc-compute"`:  change(func(c *result.Cell) { c.Profile = "hpc-compute" }),
 		"the lab has no ipv6":                   change(func(c *result.Cell) { c.Family = "ipv6" }),
 		`the lab has no path "pod-to-service"`:  change(func(c *result.Cell) { c.Path = "pod-to-service" }),

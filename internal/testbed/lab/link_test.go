@@ -6,6 +6,8 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -143,4 +145,98 @@ func setInt(t *testing.T, conn *net.UDPConn, level, option, value int) {
 	if err := errors.Join(err, optErr); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// onLink builds the nodes of a cell from node to node on a link.
+func onLink(t *testing.T, link string) (*cluster, netip.AddrPort) {
+	t.Helper()
+	l := New(options(newRunner(t), t.TempDir()))
+	cell := cells("host")[0]
+	cell.Link = link
+	buildLab(t, l, []result.Cell{cell})
+	c := l.clusters[keyOf(cell)]
+	return c, echo(t, c.nodes[1].NS, c.nodes[1].Address.Addr())
+}
+
+// TestAggregatedLinkUsesAllWires sends from many ports: each flow keeps to a
+// wire, and all of them together use both.
+func TestAggregatedLinkUsesAllWires(t *testing.T) {
+	c, server := onLink(t, "10-gigabit-lag")
+	used := map[string]bool{}
+	for range 20 {
+		w := map[string]uint64{}
+		for _, device := range []string{"eth0-1", "eth0-2"} {
+			w[device] = sent(t, c.nodes[0].NS, device)
+		}
+		talk := dial(t, c.nodes[0].NS, server)
+		talk(20)
+		carried := 0
+		for device, before := range w {
+			if sent(t, c.nodes[0].NS, device) >= before+20 {
+				used[device] = true
+				carried++
+			}
+		}
+		if carried != 1 {
+			t.Errorf("a flow was carried whole by %d wires", carried)
+		}
+	}
+	if len(used) != 2 {
+		t.Errorf("20 flows used %v", used)
+	}
+	for _, payload := range []int{1, 1472} {
+		if err := ask(c.nodes[0].NS, server, payload); err != nil {
+			t.Errorf("%d bytes: %v", payload, err)
+		}
+	}
+}
+
+// sent is how many packets a device has sent.
+func sent(t *testing.T, ns netns.NS, device string) uint64 {
+	t.Helper()
+	var out uint64
+	err := netns.Do(ns, func() error {
+		b, err := os.ReadFile("/proc/thread-self/net/dev")
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(string(b)) {
+			if name, counts, _ := strings.Cut(line, ":"); strings.TrimSpace(name) == device {
+				out, err = strconv.ParseUint(strings.Fields(counts)[9], 10, 64)
+				return err
+			}
+		}
+		return errors.New("it is not there")
+	})
+	if err != nil {
+		t.Fatalf("%s in %s: %v", device, ns.Name, err)
+	}
+	return out
+}
+
+// TestFibreDelays: no exchange is faster than the fibre, there and back.
+func TestFibreDelays(t *testing.T) {
+	c, server := onLink(t, "fiber-to-fiber")
+	talk := dial(t, c.nodes[0].NS, server)
+	talk(2)
+	for range 50 {
+		begin := time.Now()
+		talk(1)
+		if took := time.Since(begin); took < 2*fibre {
+			t.Errorf("an exchange took %v, less than %v there and back", took, 2*fibre)
+		}
+	}
+}
+
+// TestLocalLink has both ends on one node.
+func TestLocalLink(t *testing.T) {
+	l := New(options(newRunner(t), t.TempDir()))
+	cell := cells("bridge")[1]
+	cell.Link = "local"
+	buildLab(t, l, []result.Cell{cell})
+	n, err := l.planner.find("bridge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reach(t, l, n, cell)
 }

@@ -44,7 +44,8 @@ func owner(dir string) int {
 	l := New(options(r, dir))
 	fmt.Println("building")
 	all := cells("bridge", "flannel/vxlan", "calico/direct-policy", "macvlan", "host", "docker/overlay",
-		"spiderpool/macvlan-routed", "hpc/singularity", "flannel/udp", "cilium/vxlan", "calico/direct+sockmap")
+		"spiderpool/macvlan-routed", "hpc/singularity", "flannel/udp", "cilium/vxlan", "calico/direct+sockmap",
+		"antrea/geneve", "weave/sleeve")
 	if _, err := l.Build(context.Background(), all); err != nil {
 		fmt.Println(err)
 		return 1

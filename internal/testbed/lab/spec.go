@@ -137,6 +137,13 @@ func (p *planner) support(c result.Cell) (client, server site, err error) {
 	if err != nil {
 		return client, server, err
 	}
+	l, err := findLink(c.Link)
+	if err != nil {
+		return client, server, err
+	}
+	if client.node != server.node && l.NoInterHost != "" {
+		return client, server, fmt.Errorf("the link %s has no path between nodes: %s", c.Link, l.NoInterHost)
+	}
 	if client.node != server.node && n.NoInterHost != "" {
 		return client, server, fmt.Errorf("%s has no path between nodes: %s", c.Network, n.NoInterHost)
 	}
@@ -158,11 +165,7 @@ func (p *planner) check(n network.Network, link, profile string, mtu int) error 
 	if mtu < minMTU+n.Overhead || mtu > maxMTU {
 		return fmt.Errorf("%s cannot be built on an MTU of %d (%d to %d can)", n.Name, mtu, minMTU+n.Overhead, maxMTU)
 	}
-	needs := append([]netns.Feature{netns.Veth(), netns.Bridge()}, n.Needs...)
-	if l.RateBitsPerSecond > 0 {
-		needs = append(needs, netns.TBF())
-	}
-	for _, f := range needs {
+	for _, f := range append(l.needs(), n.Needs...) {
 		if err := p.probe(f); err != nil {
 			return err
 		}

@@ -1,0 +1,163 @@
+package network
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"net"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+	texttemplate "text/template"
+)
+
+//go:embed antrea.flows
+var antreaFlows string
+
+//go:embed antrea_pod.flows
+var antreaPodFlows string
+
+//go:embed antrea_policy.flows
+var antreaPolicyFlows string
+
+// antreaVirtualMAC is the destination of all tunnelled packets.
+const antreaVirtualMAC = "aa:bb:cc:dd:ee:ff"
+
+// AntreaTables are the tables of Antrea's pipeline; a table's number is its
+// place here.
+func AntreaTables() []string {
+	return []string{
+		"PipelineRootClassifier", "ARPSpoofGuard", "ARPResponder", "Classifier", "SpoofGuard", "UnSNAT", "ConntrackZone", "ConntrackState",
+		"PreRoutingClassifier", "ServiceMark", "SessionAffinity", "ServiceLB", "EndpointDNAT",
+		"AntreaPolicyEgressRule", "EgressRule", "EgressDefaultRule", "EgressMetric",
+		"L3Forwarding", "EgressMark", "L3DecTTL", "SNATMark", "SNAT", "L2ForwardingCalc", "TrafficControl",
+		"IngressSecurityClassifier", "AntreaPolicyIngressRule", "IngressRule", "IngressDefaultRule", "IngressMetric",
+		"ConntrackCommit", "Output",
+	}
+}
+
+// AntreaPeer is a node as its peers' flows have it.
+type antreaPeer struct {
+	Gateway, Node netip.Addr
+	Pods          netip.Prefix
+}
+
+func newAntreaPeer(n Node) antreaPeer {
+	return antreaPeer{Gateway: antreaGatewayOf(n), Node: n.Address.Addr(), Pods: n.PodCIDR}
+}
+
+// antreaGatewayOf is the address of a node's gateway, the first of its pods'.
+func antreaGatewayOf(n Node) netip.Addr { return n.PodCIDR.Addr().Next() }
+
+// antreaPipeline is the flows of a node without its pods'.
+func antreaPipeline(self Node, nodes []Node, mac net.HardwareAddr, tunnel bool) (string, error) {
+	data := struct {
+		antreaPeer
+		GatewayMAC, VirtualMAC  string
+		GatewayPort, TunnelPort int
+		Tunnel                  bool
+		Peers                   []antreaPeer
+	}{
+		antreaPeer: newAntreaPeer(self), GatewayMAC: mac.String(), VirtualMAC: antreaVirtualMAC,
+		GatewayPort: antreaGatewayPort, TunnelPort: antreaTunnelPort, Tunnel: tunnel,
+	}
+	for _, peer := range antreaPeers(self, nodes) {
+		data.Peers = append(data.Peers, newAntreaPeer(peer))
+	}
+	return openFlow(antreaFlows, AntreaTables(), data)
+}
+
+// antreaPod is a pod as its node's flows have it.
+type antreaPod struct {
+	Address         netip.Addr
+	MAC, GatewayMAC string
+	Port            int
+	Cookie          uint32 // tells its flows from others
+}
+
+// antreaPolicy sets the flows of the policy that the networks with policy
+// have: TCP and UDP, PolicyPorts, from and to pods and nodes of the lab.
+func antreaPolicy(ctx context.Context, self Node, nodes []Node, pods []Pod) error {
+	data := struct {
+		Peers []netip.Addr
+		Pods  []antreaPod
+		Ports []string
+	}{Ports: portMasks(PolicyPorts())}
+	for _, n := range nodes {
+		data.Peers = append(data.Peers, n.Address.Addr(), antreaGatewayOf(n))
+	}
+	var devices []string
+	for _, p := range pods {
+		data.Peers = append(data.Peers, p.Address)
+		if p.Node == self.Index {
+			data.Pods = append(data.Pods, antreaPod{Address: p.Address})
+			devices = append(devices, antreaHostDevice(p.ID))
+		}
+	}
+	o := nodeOVS(self)
+	ports, err := o.ports(ctx, devices...)
+	if err != nil {
+		return err
+	}
+	for i, port := range ports {
+		data.Pods[i].Port = port
+	}
+	flows, err := openFlow(antreaPolicyFlows, AntreaTables(), data)
+	if err != nil {
+		return err
+	}
+	return o.addFlows(ctx, antreaBridge, flows)
+}
+
+// portMasks divides a range of ports into values with masks, as OpenFlow
+// matches them.
+func portMasks(first, last uint16) []string {
+	var masks []string
+	for from, to := int(first), int(last); from <= to; {
+		size := 1
+		for from%(2*size) == 0 && from+2*size-1 <= to {
+			size *= 2
+		}
+		masks = append(masks, fmt.Sprintf("%#x/%#x", from, 0x10000-size))
+		from += size
+	}
+	return masks
+}
+
+// openFlow fills a template of flows, puts numbers for the tables' names and
+// leaves comments out.
+func openFlow(text string, tables []string, data any) (string, error) {
+	t, err := texttemplate.New("flows").Option("missingkey=error").Parse(text)
+	if err != nil {
+		return "", err
+	}
+	var filled strings.Builder
+	if err := t.Execute(&filled, data); err != nil {
+		return "", err
+	}
+	number := map[string]string{}
+	for i, name := range tables {
+		number[name] = strconv.Itoa(i)
+	}
+	named := regexp.MustCompile(`(table=|goto_table:|resubmit\(,)([A-Za-z0-9]+)`)
+	var flows, unknown []string
+	for line := range strings.Lines(filled.String()) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		flows = append(flows, named.ReplaceAllStringFunc(line, func(s string) string {
+			parts := named.FindStringSubmatch(s)
+			n, ok := number[parts[2]]
+			if !ok {
+				unknown = append(unknown, parts[2])
+			}
+			return parts[1] + n
+		}))
+	}
+	if len(unknown) > 0 {
+		return "", fmt.Errorf("flows name tables that are not there: %s", strings.Join(unknown, ", "))
+	}
+	return strings.Join(flows, "\n") + "\n", nil
+}

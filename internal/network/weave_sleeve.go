@@ -1,0 +1,101 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/tunnel"
+)
+
+// weaveSleeve is Weave Net where it cannot have its fast datapath, or was told
+// not to (WEAVE_NO_FASTDP).
+func weaveSleeve() Network {
+	n := Network{
+		Name:    "weave/sleeve",
+		Summary: "Weave Net without its fast datapath: frames captured at a bridge, in UDP from user space between nodes",
+		Model:   weaveModel + "router/sleeve.go and pcap.go (router by this program)",
+		LeavesOut: weaveLeft + "; discovery of the path's MTU (pods have what it finds: 62 less than the link's) and fragments; " +
+			"the router's goroutines (one thread does both ways)",
+		Encapsulation: "sleeve",
+		Overhead:      tunnel.SleeveOverhead,
+		Needs:         []netns.Feature{netns.Veth(), netns.Bridge()},
+		Wants:         []netns.Feature{netns.BridgeNetfilter()},
+		Plugins:       []string{"host-local"},
+	}
+	n.SetUp = func(ctx context.Context, self Node, nodes []Node) error {
+		if err := weaveNode(self, n.PodMTU(self.MTU), weavePcapIf); err != nil {
+			return err
+		}
+		if err := netns.OffloadsOff(self.NS, weaveBridge); err != nil {
+			return err
+		}
+		if err := startSleeve(ctx, self, nodes); err != nil {
+			return fmt.Errorf("router of %s: %w", self.Name, err)
+		}
+		return nil
+	}
+	n.Conflist = template(weaveConflist, n)
+	return n
+}
+
+// startSleeve starts this program as the node's router and waits until it
+// forwards. It outlives this process where the lab does, as flannel/udp's
+// forwarder.
+func startSleeve(ctx context.Context, self Node, nodes []Node) error {
+	at := func(n Node) netip.AddrPort { return netip.AddrPortFrom(n.Address.Addr(), weavePort) }
+	s := tunnel.Sleeve{
+		Device: weavePcapIf, Local: at(self), Name: weaveName(self).String(),
+		MaxPayload: self.MTU - 28, Ready: filepath.Join(self.DataDir, "sleeve.ready"),
+	}
+	for _, peer := range nodes {
+		if peer.Index != self.Index {
+			s.Peers = append(s.Peers, tunnel.SleevePeer{Name: weaveName(peer).String(), Node: at(peer)})
+		}
+	}
+	arg, err := s.Arg()
+	if err != nil {
+		return err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	log, err := os.Create(forwarderLog(self))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	r := exec.NewRunner()
+	defer r.Close()
+	if err := r.Detach(exec.Cmd{Argv: []string{program, "tunnel", arg}, NetNS: self.NS.Path}, log); err != nil {
+		return err
+	}
+	return awaitRouter(ctx, self, s.Ready)
+}
+
+func awaitRouter(ctx context.Context, self Node, ready string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, errors.New("it does not get ready"))
+	defer cancel()
+	for {
+		if _, err := os.Stat(ready); err == nil {
+			return nil
+		}
+		said, _ := os.ReadFile(forwarderLog(self)) // none: it has said nothing yet
+		if text := strings.TrimSpace(string(said)); text != "" {
+			return fmt.Errorf("it said: %s", text)
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
