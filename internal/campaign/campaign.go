@@ -62,6 +62,7 @@ type Workload struct {
 	Burst             []int     `json:"burst,omitempty"`
 	UDPGSO            []bool    `json:"udp_gso,omitempty"`
 	ZeroCopy          []bool    `json:"zero_copy,omitempty"`
+	BackgroundStreams []int     `json:"background_streams,omitempty"`
 	PinCPUs           []bool    `json:"pin_cpus,omitempty"`
 }
 

@@ -165,6 +165,8 @@ func workloadKeys(known Known) []key {
 			doc: "UDP segmentation offload. It changes what passes through the stack, so it is a factor."},
 		{name: "zero_copy", defDoc: "[false]", kind: "switch", example: "[false, true]",
 			doc: "MSG_ZEROCOPY on the sending side."},
+		{name: "background_streams", defDoc: "[0]", kind: "number of background streams", bounds: bounds{min: 0, max: 1000}, example: "[0, 100, 400]",
+			doc: "TCP connections beside the measured ones, client to server, of 10 Mbit/s each; they are not in the result."},
 		{name: "pin_cpus", defDoc: "[false]", kind: "switch", example: "[false, true]",
 			doc: "Pin each end to CPUs of its own."},
 	}

@@ -54,6 +54,9 @@ type Cell struct {
 	UDPGSO bool `json:"udp_gso,omitempty"`
 	// ZeroCopy tells that MSG_ZEROCOPY is used.
 	ZeroCopy bool `json:"zero_copy,omitempty"`
+	// BackgroundStreams is the number of TCP connections of 10 Mbit/s each beside
+	// the measured ones; absent means none.
+	BackgroundStreams int `json:"background_streams,omitempty"`
 	// PinCPUs tells that each end is pinned to CPUs of its own.
 	PinCPUs bool `json:"pin_cpus,omitempty"`
 }
@@ -102,6 +105,7 @@ func (c Cell) Compare(d Cell) int {
 		cmp.Compare(c.MessageBytes, d.MessageBytes), cmp.Compare(c.ResponseBytes, d.ResponseBytes),
 		cmp.Compare(c.Streams, d.Streams), cmp.Compare(c.Burst, d.Burst),
 		cmp.Compare(c.RateBitsPerSecond, d.RateBitsPerSecond), cmp.Compare(c.RatePerSecond, d.RatePerSecond),
+		cmp.Compare(c.BackgroundStreams, d.BackgroundStreams),
 		cmp.Compare(b2i(c.UDPGSO), b2i(d.UDPGSO)), cmp.Compare(b2i(c.ZeroCopy), b2i(d.ZeroCopy)), cmp.Compare(b2i(c.PinCPUs), b2i(d.PinCPUs)),
 		cmp.Compare(c.Network, d.Network), cmp.Compare(c.Path, d.Path),
 	)
@@ -141,6 +145,9 @@ func (c Cell) Traffic() string {
 	}
 	if c.RatePerSecond > 0 {
 		parts = append(parts, fmt.Sprintf("at %g/s", c.RatePerSecond))
+	}
+	if c.BackgroundStreams > 0 {
+		parts = append(parts, fmt.Sprintf("beside %d × 10 Mbit/s", c.BackgroundStreams))
 	}
 	for _, f := range []struct {
 		on   bool

@@ -91,11 +91,15 @@ func (d *cellData) rate(name string, of func(record) (float64, bool)) column {
 	return out
 }
 
-// bytesPerSecond is the payload received, of both ways where both are measured.
+// bytesPerSecond is the payload received, of both ways where both are measured,
+// and of background streams: what they cost is in the cost.
 func bytesPerSecond(s record) (float64, bool) {
 	bits, ok := measured(s, "throughput_bits_per_second")
 	if back, both := measured(s, "reverse_throughput_bits_per_second"); both {
 		bits += back
+	}
+	if beside, there := measured(s, "background_throughput_bits_per_second"); there {
+		bits += beside
 	}
 	return bits / 8, ok
 }

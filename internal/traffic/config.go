@@ -10,6 +10,7 @@ import (
 const (
 	tokenBytes     = 16
 	maxStreams     = 256
+	maxBackground  = 1000
 	maxMessage     = 1 << 20
 	maxDatagram    = 65507 // the largest payload of a UDP datagram over IPv4
 	maxBurst       = 1024
@@ -99,6 +100,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("%s: a response of %d bytes: 1 to %d are possible", c.Test, c.ResponseBytes, limit)
 	case c.Streams < 1 || c.Streams > maxStreams:
 		return fmt.Errorf("%d streams: 1 to %d are possible", c.Streams, maxStreams)
+	case c.BackgroundStreams < 0 || c.BackgroundStreams > maxBackground:
+		return fmt.Errorf("%d background streams: 0 to %d are possible", c.BackgroundStreams, maxBackground)
 	case c.Window <= 0 || c.Warmup < 0:
 		return fmt.Errorf("a window of %v after %v: it must be longer than nothing", c.Window, c.Warmup)
 	case c.RateBitsPerSecond < 0 || c.RatePerSecond < 0:
@@ -131,6 +134,8 @@ func (c Config) validateFactors() error {
 		return errors.New("an open loop sends when it is time: it takes no burst")
 	case c.Test == UDPRR && (c.burst() > 1 || c.RatePerSecond > 0) && min(c.MessageBytes, c.responseBytes()) < wordBytes:
 		return fmt.Errorf("udp_rr with a burst or a rate needs %d bytes in request and response, to tell which answers which", wordBytes)
+	case c.BackgroundStreams > 0 && (c.Test != TCPStream && c.Test != TCPRR || c.Direction != Forward):
+		return fmt.Errorf("%s: background_streams are for tcp_stream, client to server, and tcp_rr", c.Test)
 	case c.UDPGSO && c.Test != UDPStream:
 		return fmt.Errorf("%s: udp_gso is for udp_stream", c.Test)
 	case c.ZeroCopy && c.Test != TCPStream && c.Test != LatencyUnderLoad:

@@ -63,6 +63,8 @@ func (r *run) callTCP(ctx context.Context, server netip.AddrPort) ([]worker, err
 			workers = append(workers, w)
 		case download:
 			workers = append(workers, newTCPReceiver(r, fd))
+		case background:
+			workers = append(workers, newBackgroundSender(r, fd, i))
 		case roundTrips:
 			workers = append(workers, r.askTCP(fd)...)
 		}

@@ -15,6 +15,7 @@ const (
 	upload     role = iota // the client sends
 	download               // the server sends
 	roundTrips             // requests from the client, responses from the server
+	background             // the client sends at BackgroundRate; not measured
 )
 
 // roles lists the connections or flows of a run; both halves make the same
@@ -29,7 +30,6 @@ func roles(cfg Config) []role {
 	switch {
 	case cfg.roundTrips():
 		add(roundTrips, cfg.Streams)
-		return list
 	case cfg.Direction == Reverse:
 		add(download, cfg.Streams)
 	case cfg.Direction == Bidirectional:
@@ -41,6 +41,7 @@ func roles(cfg Config) []role {
 	if cfg.Test == LatencyUnderLoad {
 		add(roundTrips, 1)
 	}
+	add(background, cfg.BackgroundStreams)
 	return list
 }
 

@@ -99,6 +99,8 @@ func (s *Server) welcome(ctx context.Context, d *door, list []role) ([]worker, e
 				return nil, errors.Join(err, closeFDs(fds))
 			}
 			workers = append(workers, w)
+		case background:
+			workers = append(workers, backgroundReceiver{newTCPReceiver(s.run, fd)})
 		case roundTrips:
 			workers = append(workers, newTCPEcho(s.run, fd))
 		}

@@ -14,6 +14,7 @@ type tally struct {
 	bytes, packets         *int64
 	sentBytes, sentPackets *int64
 	transactions, lost     *int64
+	background             *int64
 	arrived, reordered     *int64
 	duplicated             *int64
 	jitter                 float64
@@ -76,7 +77,8 @@ func (t *tally) report() (Report, error) {
 		WindowSeconds: t.cfg.Window.Seconds(),
 		Bytes:         t.bytes, Packets: t.packets, SentBytes: t.sentBytes, SentPackets: t.sentPackets,
 		Transactions: t.transactions, TransactionsLost: t.lost,
-		Arrived: t.arrived, Reordered: t.reordered, Duplicated: t.duplicated,
+		BackgroundBytes: t.background,
+		Arrived:         t.arrived, Reordered: t.reordered, Duplicated: t.duplicated,
 		Warnings: t.warnings,
 	}
 	if t.jitters > 0 {

@@ -31,6 +31,7 @@ type tcpSender struct {
 	buf   []byte
 	pace  pacer
 	zero  *zeroCopy
+	lag   int64 // nanoseconds until a paced stream begins
 	bytes int64
 	first *unix.TCPInfo
 	last  *unix.TCPInfo
@@ -56,7 +57,7 @@ func (s *tcpSender) work() (err error) {
 	}()
 	now := nanotime()
 	begin, end := s.send.first(now)
-	s.pace.start = now
+	s.pace.start = now + s.lag
 	heard := now // the last time that the kernel took something
 	off := 0
 	for !s.stopped.Load() {

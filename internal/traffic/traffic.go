@@ -32,6 +32,9 @@ type Config struct {
 	ResponseBytes int `json:"response_bytes,omitempty"`
 	// Streams is the number of connections or flows, 1 to 256.
 	Streams int `json:"streams"`
+	// BackgroundStreams is the number of TCP connections beside them that carry
+	// BackgroundRate each, client to server, and are not in what is measured.
+	BackgroundStreams int `json:"background_streams,omitempty"`
 	// Warmup is sent and not counted; Window is measured.
 	Warmup time.Duration `json:"warmup_nanoseconds"`
 	Window time.Duration `json:"window_nanoseconds"`
@@ -65,6 +68,8 @@ type Report struct {
 	Packets     *int64 `json:"packets,omitempty"`
 	SentBytes   *int64 `json:"sent_bytes,omitempty"`
 	SentPackets *int64 `json:"sent_packets,omitempty"`
+	// BackgroundBytes is what background streams brought in the window.
+	BackgroundBytes *int64 `json:"background_bytes,omitempty"`
 	// Transactions completed in the window, and lost ones (UDP).
 	Transactions     *int64 `json:"transactions,omitempty"`
 	TransactionsLost *int64 `json:"transactions_lost,omitempty"`

@@ -26,6 +26,7 @@ func Metrics() []Metric {
 		{"throughput_bits_per_second", "throughput", "bit/s", Higher},
 		{"sent_throughput_bits_per_second", "sent", "bit/s", Neither},
 		{"reverse_throughput_bits_per_second", "reverse throughput", "bit/s", Higher},
+		{"background_throughput_bits_per_second", "background", "bit/s", Neither},
 		{"packets_per_second", "packets", "1/s", Higher},
 		{"sent_packets_per_second", "sent packets", "1/s", Neither},
 		{"transactions_per_second", "transactions", "1/s", Higher},

@@ -24,6 +24,9 @@ const (
 	// rrTolerance is how near round trips × their length must be to the number
 	// under way.
 	rrTolerance = 0.05
+	// backgroundTolerance is how much less the background may bring than asked:
+	// its messages are large beside a short window.
+	backgroundTolerance = 0.1
 	// differTolerance is how near a receiver's count must be to the sender's,
 	// beside what is lost and what socket buffers may hold at the edges.
 	differTolerance = 0.02
@@ -53,7 +56,8 @@ func (n native) program(p Params, firstCPU int) (Program, error) {
 		Test: n.spec.Name, Token: p.Token, MessageBytes: c.MessageBytes, ResponseBytes: c.ResponseBytes,
 		Streams: max(1, c.Streams), Warmup: p.Warmup, Window: p.Window, Direction: c.Direction,
 		RateBitsPerSecond: c.RateBitsPerSecond, RatePerSecond: c.RatePerSecond, Burst: c.Burst,
-		UDPGSO: c.UDPGSO, ZeroCopy: c.ZeroCopy, SharedClock: p.SharedClock,
+		BackgroundStreams: c.BackgroundStreams,
+		UDPGSO:            c.UDPGSO, ZeroCopy: c.ZeroCopy, SharedClock: p.SharedClock,
 	}
 	if cfg.MessageBytes == 0 {
 		cfg.MessageBytes = n.spec.DefaultMessageBytes
@@ -95,7 +99,7 @@ func (n native) Parse(p Params, server, client Output) (Measurement, error) {
 	default:
 		err = m.stream()
 	}
-	if err != nil {
+	if err := errors.Join(err, m.background()); err != nil {
 		return Measurement{}, err
 	}
 	m.end(server, client)
@@ -115,6 +119,23 @@ func (p *parser) set(name string, v float64) { p.m.Metrics[name] = v }
 
 func (p *parser) warn(format string, args ...any) {
 	p.m.Warnings = append(p.m.Warnings, fmt.Sprintf(format, args...))
+}
+
+// background takes what the streams beside the measured ones brought.
+func (p *parser) background() error {
+	if p.cfg.BackgroundStreams == 0 {
+		return nil
+	}
+	r := p.server
+	if r.BackgroundBytes == nil || r.WindowSeconds <= 0 {
+		return errors.New("the server counted no background streams")
+	}
+	asked, achieved := float64(p.cfg.BackgroundStreams)*traffic.BackgroundRate, float64(*r.BackgroundBytes)*8/r.WindowSeconds
+	p.set("background_throughput_bits_per_second", achieved)
+	if achieved < asked*(1-backgroundTolerance) {
+		p.warn("background streams brought %.4g of %.4g bit/s: path or CPU is full, and the background less than it says", achieved, asked)
+	}
+	return nil
 }
 
 // end takes what every test has.

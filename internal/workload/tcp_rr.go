@@ -8,7 +8,7 @@ func TCPRR() Workload {
 		Name:                traffic.TCPRR,
 		Summary:             "request and response over TCP: round trips per second and their latency",
 		Primary:             "transactions_per_second",
-		Factors:             []string{"message_bytes", "response_bytes", "streams", "rate_per_second", "burst", "pin_cpus"},
+		Factors:             []string{"message_bytes", "response_bytes", "streams", "rate_per_second", "burst", "background_streams", "pin_cpus"},
 		DefaultMessageBytes: 64,
 	}}
 }

@@ -8,7 +8,7 @@ func TCPStream() Workload {
 		Name:                traffic.TCPStream,
 		Summary:             "bulk data over TCP: what arrives per second",
 		Primary:             "throughput_bits_per_second",
-		Factors:             []string{"message_bytes", "streams", "direction", "rate_bits_per_second", "zero_copy", "pin_cpus"},
+		Factors:             []string{"message_bytes", "streams", "direction", "rate_bits_per_second", "zero_copy", "background_streams", "pin_cpus"},
 		DefaultMessageBytes: 65536,
 	}}
 }

@@ -1,0 +1,68 @@
+package traffic
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// TestBackground: connections beside the measured ones carry their rate and are
+// counted apart, beside a stream and beside round trips.
+func TestBackground(t *testing.T) {
+	const n = 20
+	for _, test := range []string{TCPStream, TCPRR} {
+		t.Run(test, func(t *testing.T) {
+			cfg := quick(test)
+			cfg.BackgroundStreams, cfg.Warmup, cfg.Window = n, 200*time.Millisecond, 500*time.Millisecond
+			if test == TCPStream {
+				cfg.RateBitsPerSecond = 20e6 // so that it takes nothing from the others
+			}
+			server, client, err := both(t, t.Context(), cfg, "127.0.0.1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if server.BackgroundBytes == nil {
+				t.Fatal("no background was counted")
+			}
+			got := float64(*server.BackgroundBytes) * 8 / server.WindowSeconds
+			if math.Abs(got/(n*BackgroundRate)-1) > 0.1 {
+				t.Errorf("the background brought %.3g bit/s, want %.3g", got, n*BackgroundRate)
+			}
+			if client.BackgroundBytes != nil {
+				t.Error("the client counted a background")
+			}
+			switch test {
+			case TCPStream:
+				if got := float64(*server.Bytes) * 8 / server.WindowSeconds; math.Abs(got/20e6-1) > 0.1 {
+					t.Errorf("the measured stream has %.3g bit/s, want 20e6: is the background in it?", got)
+				}
+			case TCPRR:
+				if client.Transactions == nil || *client.Transactions == 0 || client.Bytes != nil {
+					t.Errorf("%+v", client)
+				}
+			}
+		})
+	}
+}
+
+func TestBackgroundRefused(t *testing.T) {
+	good := quick(TCPStream)
+	good.BackgroundStreams = 1
+	if err := good.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*Config){
+		"udp":       func(c *Config) { c.Test = UDPStream },
+		"reverse":   func(c *Config) { c.Direction = Reverse },
+		"too many":  func(c *Config) { c.BackgroundStreams = maxBackground + 1 },
+		"below 0":   func(c *Config) { c.BackgroundStreams = -1 },
+		"connects":  func(c *Config) { c.Test = TCPCRR },
+		"both ways": func(c *Config) { c.Direction = Bidirectional },
+	} {
+		bad := good
+		change(&bad)
+		if err := bad.Validate(); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+}
