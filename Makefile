@@ -9,7 +9,7 @@ export CGO_ENABLED := 0
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run test quick build lint fmt tools bench-lab bench-traffic bench-probes bench-null bench-savings bpf clean
+.PHONY: help run test test-vm quick build lint fmt tools bench-lab bench-traffic bench-probes bench-null bench-savings bpf clean
 
 ## help: this list
 help:
@@ -25,6 +25,12 @@ test:
 	@scripts/install-deps.sh test || echo "make test: not all is there; tests that need it are skipped, or fail in CI"
 	@go build -o bin/testsummary ./internal/repo/testsummary
 	@go test -count=1 -p 1 -timeout 30m -json ./... 2>&1 | bin/testsummary
+
+## test-vm: of these, what runs under Debian's stock kernel in qemu: networks that this kernel cannot build
+test-vm:
+	@scripts/install-deps.sh test || echo "make test-vm: not all is there; tests that need it are skipped, or fail in CI"
+	@go build -o bin/testsummary ./internal/repo/testsummary
+	@go test -count=1 -p 1 -timeout 30m -run InVM -json ./internal/labtest/vm ./internal/testbed/lab 2>&1 | bin/testsummary
 
 ## quick: the tests that need nothing, in under a minute
 quick:

@@ -10,8 +10,9 @@ set -euo pipefail
 
 # CNI's reference plugins, and what they and people call to look at a network.
 run=(containernetworking-plugins iproute2 iptables nftables ethtool procps)
-# Only for tests: a browser for the report, Mininet to hold the lab against.
-test=(chromium mininet bridge-utils)
+# Only for tests: a browser for the report, Mininet to hold the lab against, an
+# emulator for another kernel (whose package the tests fetch and unpack).
+test=(chromium mininet bridge-utils qemu-system-x86 busybox-static kmod)
 
 say() { echo "install-deps: $*"; }
 # No pipes here: grep -q would end the program before it, which then fails.

@@ -136,9 +136,24 @@ func BridgeNetfilter() Feature {
 		"CONFIG_BRIDGE_NETFILTER", "net/bridge/bridge-nf-call-iptables")
 }
 
-// Conntrack is connection tracking.
+// Conntrack is connection tracking. Where its setting is not there, its table is
+// asked for, which loads it where it is a module, as the first rule would.
 func Conntrack() Feature {
-	return file("nf_conntrack", "NAT, services, policy", "CONFIG_NF_CONNTRACK", "net/netfilter/nf_conntrack_max")
+	f := file("nf_conntrack", "NAT, services, policy", "CONFIG_NF_CONNTRACK", "net/netfilter/nf_conntrack_max")
+	there := f.Probe
+	f.Probe = func() error {
+		err := there()
+		if err == nil {
+			return nil
+		}
+		// Whether the kernel answers this question is not what was asked.
+		_ = throwaway(func() error {
+			_, _ = netlink.ConntrackTableList(netlink.ConntrackTable, unix.AF_INET)
+			return nil
+		})
+		return there()
+	}
+	return f
 }
 
 // IPTables is the legacy filter table. iptables-nft needs nf_tables instead.

@@ -1,0 +1,45 @@
+package lab
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/labtest/vm"
+	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/network"
+)
+
+// featuresInVM are those that a kernel may well lack and Debian's stock kernel
+// has: what needs one of them is tested there, whatever this machine has.
+func featuresInVM() []string {
+	return []string{"ipip", "geneve", "ipvlan", "wireguard", "openvswitch", "ip_vs", "bond", "netem"}
+}
+
+// testsInVM are the tests to run there: those that go through all networks, for
+// the networks that need one of the features.
+func testsInVM() []string {
+	var all []string
+	for _, n := range network.List() {
+		if !slices.ContainsFunc(n.Needs, func(f netns.Feature) bool { return slices.Contains(featuresInVM(), f.Name) }) {
+			continue
+		}
+		tests := []string{"TestPodsReachEachOther", "TestHostPaths"}
+		if slices.Contains(denied(), n.Name) {
+			tests = append(tests, "TestPolicyDenies")
+		}
+		if slices.ContainsFunc(ebpfNetworks(), func(e network.Network) bool { return e.Name == n.Name }) {
+			tests = append(tests, "TestEBPFProgramsCarryTheTraffic", "TestEBPFDropsForgedSources", "TestEBPFGoesWithTheLab")
+		}
+		for _, test := range tests {
+			all = append(all, "^"+test+"$/^"+strings.ReplaceAll(n.Name, "/", "$/^")+"$")
+		}
+	}
+	return all
+}
+
+// TestInVM proves in Debian's stock kernel what this machine's kernel may lack.
+func TestInVM(t *testing.T) {
+	needLab(t)
+	vm.Tests(t, strings.Join(testsInVM(), "|"))
+}
