@@ -68,12 +68,19 @@ func Serve(ctx context.Context, stdin io.Reader, stdout io.Writer) int {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(idleHeapBytes))
 
-	s := &server{runner: exec.NewRunner(), scratch: &scratch{}, roots: probe.Roots{Proc: "/proc", Sys: "/sys"}, out: stdout, versions: map[string]string{}}
+	carriers, err := readCarriers(os.Getenv(CarriersEnv))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "cnibench agent:", err)
+		return 1
+	}
+	s := &server{
+		runner: exec.NewRunner(), scratch: &scratch{}, roots: probe.Roots{Proc: "/proc", Sys: "/sys", Carriers: carriers},
+		out: stdout, versions: map[string]string{},
+	}
 	s.fresh()
 	lines := make(chan []byte)
 	ended := make(chan error, 1)
 	go read(ctx, stdin, lines, ended)
-	var err error
 loop:
 	for {
 		select {

@@ -22,10 +22,14 @@ type Probe interface {
 	Stop() (map[string]float64, error)
 }
 
-// Roots is where the kernel's trees are.
+// Roots is where the kernel's trees are, and what a probe cannot find there by
+// itself.
 type Roots struct {
 	Proc string // "/proc"
 	Sys  string // "/sys"
+	// Carriers are processes that carry this place's packets in user space, such
+	// as a tunnel's or a switch's. Their CPU time is the sample's.
+	Carriers []int
 }
 
 // ErrAbsent tells that this machine, or this user on it, has none of what a

@@ -14,8 +14,8 @@ import (
 
 // Process measures the CPU time that belongs to the sample and to nothing else,
 // so that it says the same on a machine where others work: process_cpu_seconds
-// is that of this agent and of all that it started, ksoftirqd_cpu_seconds that
-// of the machine's threads that carry packets when softirqs are many. A sender's
+// is that of this agent, of all that it started and of those that carry its
+// packets in user space, ksoftirqd_cpu_seconds that of the machine's threads that carry packets when softirqs are many. A sender's
 // own softirqs are in its process time. Softirqs that interrupt others (a real
 // device's, a pacing timer's) are in neither: where there are such, this is a
 // lower bound.
@@ -103,9 +103,9 @@ func (p *Process) gone(now []int) error {
 	return nil
 }
 
-// family is this process and all below it.
+// family is this process and the carriers, and all below them.
 func (p *Process) family() ([]int, error) {
-	all := []int{os.Getpid()}
+	all := append([]int{os.Getpid()}, p.roots.Carriers...)
 	for i := 0; i < len(all); i++ {
 		below, err := p.children(all[i])
 		if err != nil {

@@ -72,8 +72,9 @@ func TestProcessCountsAllThatWasStarted(t *testing.T) {
 	if err := os.Rename(filepath.Join(roots.Proc, self), filepath.Join(roots.Proc, strconv.Itoa(os.Getpid()))); err != nil {
 		t.Fatal(err)
 	}
+	roots.Carriers = []int{30}
 	p := NewProcess(roots)
-	times := map[int]time.Duration{os.Getpid(): 1 * time.Second, 100: 2 * time.Second, 101: 3 * time.Second, 22: 4 * time.Second, 23: 5 * time.Second}
+	times := map[int]time.Duration{30: 6 * time.Second, os.Getpid(): 1 * time.Second, 100: 2 * time.Second, 101: 3 * time.Second, 22: 4 * time.Second, 23: 5 * time.Second}
 	p.clock = func(pid int) (time.Duration, error) {
 		d, ok := times[pid]
 		if !ok {
@@ -86,9 +87,10 @@ func TestProcessCountsAllThatWasStarted(t *testing.T) {
 	}
 	times[100] += 250 * time.Millisecond
 	times[101] += 500 * time.Millisecond
+	times[30] += 1 * time.Second
 	times[23] += 125 * time.Millisecond
 	got, err := p.Stop()
-	if err != nil || got["process_cpu_seconds"] != 0.75 || got["ksoftirqd_cpu_seconds"] != 0.125 {
+	if err != nil || got["process_cpu_seconds"] != 1.75 || got["ksoftirqd_cpu_seconds"] != 0.125 {
 		t.Errorf("%v (%v)", got, err)
 	}
 	if err := os.WriteFile(filepath.Join(roots.Proc, "100/task/100/children"), nil, 0o644); err != nil {

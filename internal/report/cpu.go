@@ -25,7 +25,7 @@ func cpu(d *document) []block {
 		}
 		return own
 	}, "CPU time is that of the machines of both ends: user, system, irq and softirq, less what they did while nothing was measured. "+
-		"Own CPU time is that of the two ends' processes and of ksoftirqd alone: it does not see what others do on the machine, nor the softirqs of a real device. "+
+		"Own CPU time is that of the two ends' processes, of those that carry their packets in user space, and of ksoftirqd alone: it does not see what others do on the machine, nor the softirqs of a real device. "+
 		"Instructions and cycles are those of the machines, in user space and kernel, less the idle ones. "+
 		"A segment is the received bytes over the MSS: TCP's packets are not counted. "+
 		"An efficiency below 100 % costs more than the bare network.")

@@ -70,7 +70,8 @@ func (m meter) machines(s record, names []string) (float64, bool) {
 	return client + server, okClient && okServer
 }
 
-// ownCPU is the CPU time of both ends' own processes, and of the threads that
+// ownCPU is the CPU time of both ends' own processes, of those that carry their
+// packets in user space, and of the threads that
 // carry packets when softirqs are many. It counts nobody else's work, so that
 // nothing but those threads' idling is subtracted.
 func ownCPU(s record, m meter) (float64, bool) {

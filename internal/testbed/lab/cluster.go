@@ -35,6 +35,7 @@ type cluster struct {
 	nodes     []network.Node
 	conflists []*cni.Conflist // of each node; none where pods share their node
 	pods      [][]pod         // of each node
+	carriers  [][]int         // of each node, the processes that carry its packets in user space
 	cgroups   []*os.File      // of each node, where the network wants them
 	held      []io.Closer     // what the network has there
 	// profile is what its namespaces are given, settings what became of that.
@@ -135,7 +136,10 @@ func (c *cluster) build(ctx context.Context, st state, rt *cni.Runtime, parallel
 	if err := c.checkAddresses(); err != nil {
 		return err
 	}
-	return c.tellOfPods(ctx)
+	if err := c.tellOfPods(ctx); err != nil {
+		return err
+	}
+	return c.findCarriers()
 }
 
 // tellOfPods lets the network do what its agent does once it knows all pods.

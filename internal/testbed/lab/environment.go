@@ -61,7 +61,7 @@ func (l *Lab) Environment(ctx context.Context) (result.Environment, error) {
 
 func (l *Lab) placeFacts(ctx context.Context, c *cluster, s site, into map[string]result.PlaceFacts) error {
 	name, node := l.names(c, s)
-	a, err := l.agent(ctx, c, s, "client")
+	a, err := l.agent(ctx, c, s, roleClient)
 	if err != nil {
 		return fmt.Errorf("%s: agent: %w", name, err)
 	}

@@ -214,11 +214,11 @@ func (l *Lab) Ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) 
 	if from == to {
 		clientAddress, serverAddress = loopback(), loopback()
 	}
-	client, err := l.place(ctx, c, from, serverAddress, "client")
+	client, err := l.place(ctx, c, from, serverAddress, roleClient)
 	if err != nil {
 		return testbed.Ends{}, err
 	}
-	server, err := l.place(ctx, c, to, clientAddress, "server")
+	server, err := l.place(ctx, c, to, clientAddress, roleServer)
 	if err != nil {
 		return testbed.Ends{}, err
 	}

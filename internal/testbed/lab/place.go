@@ -84,6 +84,7 @@ func (l *Lab) agent(ctx context.Context, c *cluster, s site, role string) (*agen
 	}
 	a, err := agent.StartCmd(ctx, l.options.Runner, exec.Cmd{
 		Argv: slices.Concat(c.network.Wrap, l.options.Agent), NetNS: ns.Path, Cgroup: c.cgroup(s.node),
+		Env: []string{agent.Carriers(c.carriersOf(s, role))},
 	})
 	if err != nil {
 		return nil, err

@@ -43,11 +43,22 @@ func killInside(namespaces []netns.NS) (int, error) {
 
 // processesIn lists the processes in the namespaces, never this one.
 func processesIn(inside map[string]bool) ([]int, error) {
+	var pids []int
+	err := eachProcess(func(pid int, namespace string) {
+		if inside[namespace] {
+			pids = append(pids, pid)
+		}
+	})
+	return pids, err
+}
+
+// eachProcess gives every process but this one, with its network namespace as
+// /proc has it.
+func eachProcess(take func(pid int, namespace string)) error {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var pids []int
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil || pid == os.Getpid() {
@@ -55,9 +66,9 @@ func processesIn(inside map[string]bool) ([]int, error) {
 		}
 		// A process that ended meanwhile, or a zombie, has none.
 		at, err := os.Readlink(filepath.Join("/proc", e.Name(), "ns/net"))
-		if err == nil && inside[at] {
-			pids = append(pids, pid)
+		if err == nil {
+			take(pid, at)
 		}
 	}
-	return pids, nil
+	return nil
 }

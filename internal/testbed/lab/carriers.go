@@ -1,0 +1,35 @@
+package lab
+
+import "strconv"
+
+// The two ends of a sample, which have agents of their own.
+const roleClient, roleServer = "client", "server"
+
+// findCarriers notes the processes that the network has left running in each
+// node's namespace, before there are agents: a tunnel's, a switch's. What they
+// use is part of what a sample costs.
+func (c *cluster) findCarriers() error {
+	at := map[string]int{}
+	for i, n := range c.nodes {
+		inode, err := n.NS.Inode()
+		if err != nil {
+			return err
+		}
+		at["net:["+strconv.FormatUint(inode, 10)+"]"] = i
+	}
+	c.carriers = make([][]int, len(c.nodes))
+	return eachProcess(func(pid int, namespace string) {
+		if i, here := at[namespace]; here {
+			c.carriers[i] = append(c.carriers[i], pid)
+		}
+	})
+}
+
+// carriersOf are those whose use an agent is to tell: each node's once. Where
+// both ends are on one node, which is the first then, the client does.
+func (c *cluster) carriersOf(s site, role string) []int {
+	if role == roleServer && s.node == 1 {
+		return nil
+	}
+	return c.carriers[s.node-1]
+}
