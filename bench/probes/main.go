@@ -1,5 +1,5 @@
 // Command probes measures what the probes themselves cost: the same traffic with
-// all of them and with none, in blocks, between two node namespaces of a lab; the
+// those that count, with all of them and with none, in blocks, between two node namespaces of a lab; the
 // time that reading both edges of a window takes; and how well the counters
 // repeat.
 package main
@@ -68,7 +68,7 @@ func run(ctx context.Context, w io.Writer, blocks int, window time.Duration) (er
 		}
 		samples = append(samples, got...)
 	}
-	fmt.Fprintf(w, "\nwith all probes against none, %d blocks of %v, 95 %% intervals:\n", blocks, window)
+	fmt.Fprintf(w, "\nwith probes against none, %d blocks of %v, 95 %% intervals:\n", blocks, window)
 	a := stat.Analyse(samples, stat.Options{})
 	for _, s := range a.Cells {
 		if s.Efficiency == nil {
@@ -78,7 +78,7 @@ func run(ctx context.Context, w io.Writer, blocks int, window time.Duration) (er
 		if low, high, ok := s.Efficiency.Interval(); ok {
 			half = (high - low) / 2
 		}
-		fmt.Fprintf(w, "  %-18s %s (%s)\n", s.Cell.Traffic(), unit.Percent(s.Efficiency.Value, half), s.Primary)
+		fmt.Fprintf(w, "  %-21s  %-18s %s (%s)\n", s.Cell.Network, s.Cell.Traffic(), unit.Percent(s.Efficiency.Value, half), s.Primary)
 	}
 	return nil
 }
@@ -130,23 +130,31 @@ func cells() []result.Cell {
 	return all
 }
 
-// measure is one block: each traffic with probes and without, in random order.
+// kinds are the sets of probes that are held against none.
+func kinds() []struct {
+	name    string
+	without []string
+} {
+	return []struct {
+		name    string
+		without []string
+	}{{"", probe.Names()}, {"counting", []string{probe.StacksName}}, {"counting and sampling", nil}}
+}
+
+// measure is one block: each traffic with each kind of probes, in random order.
 func measure(ctx context.Context, l *lab.Lab, block int, window time.Duration) ([]result.Sample, error) {
 	var out []result.Sample
 	random := rand.New(rand.NewPCG(1, uint64(block)))
 	all := cells()
-	for _, i := range random.Perm(2 * len(all)) {
-		cell, without := all[i/2], probe.Names()
-		if i%2 == 1 {
-			without = nil
-		}
-		s, err := sample(ctx, l, cell, window, without)
+	for _, i := range random.Perm(len(kinds()) * len(all)) {
+		cell, kind := all[i/len(kinds())], kinds()[i%len(kinds())]
+		s, err := sample(ctx, l, cell, window, kind.without)
 		if err != nil {
 			return nil, err
 		}
 		s.Block = block
-		if i%2 == 1 { // held against the cell without, as a network is against host
-			s.Cell.Network, s.Cell.Path = "probes", result.PathPodToPod
+		if kind.name != "" { // held against the cell without, as a network is against host
+			s.Cell.Network, s.Cell.Path = kind.name, result.PathPodToPod
 		}
 		out = append(out, s)
 	}

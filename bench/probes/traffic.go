@@ -28,7 +28,7 @@ func traffic(ctx context.Context, w workload.Workload, p workload.Params, withou
 	if err != nil {
 		return server, client, err
 	}
-	drive.WithoutProbes = append([]string{probe.CountersName}, without...)
+	drive.WithoutProbes = append([]string{probe.CountersName, probe.StacksName}, without...)
 	err = ends.Client.Agent.Call(ctx, agent.MethodDrive, agent.DriveParams{Program: drive, Server: target.String()}, &client)
 	err = errors.Join(err, ends.Server.Agent.Call(ctx, agent.MethodFinish, agent.FinishParams{Session: session.Session}, &server))
 	return server, client, err

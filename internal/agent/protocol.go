@@ -95,6 +95,8 @@ type WaitResult struct {
 // IdleParams asks for what the probes read while nothing is measured.
 type IdleParams struct {
 	Window time.Duration `json:"window_nanoseconds"`
+	// WithoutProbes names the probes (probe.Names) that are not read.
+	WithoutProbes []string `json:"without_probes,omitempty"`
 }
 
 // IdleResult is what they read, with probe.WindowSeconds.

@@ -74,7 +74,7 @@ func Serve(ctx context.Context, stdin io.Reader, stdout io.Writer) int {
 		return 1
 	}
 	s := &server{
-		runner: exec.NewRunner(), scratch: &scratch{}, roots: probe.Roots{Proc: "/proc", Sys: "/sys", Carriers: carriers},
+		runner: exec.NewRunner(), scratch: &scratch{}, roots: machineRoots(carriers),
 		out: stdout, versions: map[string]string{},
 	}
 	s.fresh()
@@ -100,6 +100,14 @@ loop:
 		return 1
 	}
 	return 0
+}
+
+// machineRoots are this machine's, with names of kernel functions that all
+// samples share.
+func machineRoots(carriers []int) probe.Roots {
+	roots := probe.Roots{Proc: "/proc", Sys: "/sys", Carriers: carriers}
+	roots.Symbols = probe.NewSymbols(roots)
+	return roots
 }
 
 // read gives the lines of stdin until it or ctx ends.

@@ -23,6 +23,7 @@ type watch struct {
 	values map[string]float64
 	doubts []string
 	absent []string // what this machine does not have
+	stacks string   // as probe.Stacks writes them
 }
 
 // watch opens the probes but for those named; close ends them.
@@ -71,6 +72,9 @@ func (w *watch) stop() {
 			w.doubt(p, err)
 		}
 		maps.Copy(w.values, values)
+		if f, ok := p.(interface{ Folded() string }); ok {
+			w.stacks = f.Folded()
+		}
 	}
 	w.probes = nil
 }
@@ -89,7 +93,7 @@ func (w *watch) doubt(p probe.Probe, err error) {
 
 // idle reads the probes over a time in which nothing is measured.
 func (s *server) idle(ctx context.Context, p IdleParams) (r IdleResult, err error) {
-	w := s.watch(nil)
+	w := s.watch(p.WithoutProbes)
 	defer func() { err = errors.Join(err, w.close()) }()
 	w.start()
 	select {
@@ -128,5 +132,6 @@ func (w *watch) into(out *workload.Output) {
 	if len(w.values) > 0 {
 		out.Probes = maps.Clone(w.values)
 	}
+	out.Stacks = w.stacks
 	out.Doubts = append(out.Doubts, w.doubts...)
 }

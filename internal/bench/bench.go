@@ -20,6 +20,7 @@ import (
 type Store interface {
 	Append(result.Sample) error
 	SaveRaw(sample, end string, argv []string, stdout, stderr string) error
+	SaveStacks(sample, end, folded string) error
 	WriteJSON(name string, v any) error
 }
 
@@ -52,6 +53,8 @@ type Options struct {
 	// IdleWindow is how long the probes are read on each machine, once a block,
 	// while nothing is measured; 0 means DefaultIdleWindow.
 	IdleWindow time.Duration
+	// WithoutProbes names the probes (probe.Names) that are not read.
+	WithoutProbes []string
 	// Settled gives the cells that need no more blocks, from all records so far.
 	Settled func([]result.Sample) map[result.Cell]bool
 }

@@ -95,6 +95,7 @@ func (m *memory) Append(s result.Sample) error {
 	return nil
 }
 func (m *memory) SaveRaw(string, string, []string, string, string) error { return nil }
+func (m *memory) SaveStacks(string, string, string) error                { return nil }
 func (m *memory) WriteJSON(string, any) error                            { return nil }
 
 type quiet struct{}

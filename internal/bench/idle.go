@@ -56,7 +56,7 @@ func (r *run) idle(ctx context.Context, block int, ends testbed.Ends) {
 			ctx, cancel := context.WithTimeout(ctx, window+patience)
 			defer cancel()
 			a := answer{machine: id}
-			if err := p.Agent.Call(ctx, agent.MethodIdle, agent.IdleParams{Window: window}, &a.idle); err != nil {
+			if err := p.Agent.Call(ctx, agent.MethodIdle, agent.IdleParams{Window: window, WithoutProbes: r.WithoutProbes}, &a.idle); err != nil {
 				a.idle = agent.IdleResult{Doubts: []string{err.Error()}}
 			}
 			answers <- a
@@ -103,9 +103,9 @@ func (r *run) probes(s *result.Sample, ends testbed.Ends, client, server workloa
 
 // withoutTwice leaves those probes out at the client that would count the same
 // machine a second time, and take a second set of its few counters for that.
-func withoutTwice(ends testbed.Ends) []string {
+func (r *run) withoutTwice(ends testbed.Ends) []string {
 	if machine(ends.Client) == machine(ends.Server) {
-		return []string{probe.CountersName}
+		return append([]string{probe.CountersName, probe.StacksName}, r.WithoutProbes...)
 	}
-	return nil
+	return r.WithoutProbes
 }

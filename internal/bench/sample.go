@@ -110,6 +110,7 @@ func (r *run) traffic(ctx context.Context, w workload.Workload, p workload.Param
 			r.cancelEnds(ctx, ends)
 		}
 	}()
+	serve.WithoutProbes = r.WithoutProbes
 	var session agent.ServeResult
 	if err := ends.Server.Agent.Call(ctx, agent.MethodServe, agent.ServeParams{Program: serve}, &session); err != nil {
 		return server, client, fmt.Errorf("server at %s: %w", ends.Server.Name, err)
@@ -119,7 +120,7 @@ func (r *run) traffic(ctx context.Context, w workload.Workload, p workload.Param
 	if err != nil {
 		return server, client, err
 	}
-	drive.WithoutProbes = withoutTwice(ends)
+	drive.WithoutProbes = r.withoutTwice(ends)
 	driving, stop := context.WithCancelCause(ctx)
 	watched := watchServer(ctx, driving, stop, ends.Server, session.Session)
 	driveErr := ends.Client.Agent.Call(driving, agent.MethodDrive, agent.DriveParams{Program: drive, Server: target.String()}, &client)
@@ -182,11 +183,14 @@ func (r *run) saveRaw(s *result.Sample, server, client workload.Output) error {
 		end string
 		out workload.Output
 	}{{"client", client}, {"server", server}} {
-		if len(e.out.Argv) == 0 {
-			continue
+		if e.out.Stacks != "" {
+			errs = append(errs, r.Store.SaveStacks(name, e.end, e.out.Stacks))
+			s.Raw = result.RawDir + "/" + name
 		}
-		errs = append(errs, r.Store.SaveRaw(name, e.end, e.out.Argv, e.out.Stdout, e.out.Stderr))
-		s.Raw = result.RawDir + "/" + name
+		if len(e.out.Argv) > 0 {
+			errs = append(errs, r.Store.SaveRaw(name, e.end, e.out.Argv, e.out.Stdout, e.out.Stderr))
+			s.Raw = result.RawDir + "/" + name
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -24,6 +24,7 @@ type Campaign struct {
 	Workloads []Workload `json:"workloads"`
 	MTU       []int      `json:"mtu"`
 	Families  []string   `json:"families"`
+	Probes    []string   `json:"probes"`
 	Sampling  Sampling   `json:"sampling"`
 }
 
@@ -97,6 +98,7 @@ type Known struct {
 	Profiles  []string
 	Workloads []workload.Spec
 	Testbeds  []string
+	Probes    []string
 	// Recorded tells that the campaign is the copy in a result directory: its
 	// conflists are somewhere else and are not read.
 	Recorded bool

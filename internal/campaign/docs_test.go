@@ -14,6 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/probe"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
@@ -22,7 +23,7 @@ import (
 
 // known are the real lists, as the command line gathers them.
 func known() campaign.Known {
-	k := campaign.Known{Testbeds: []string{"lab"}, Profiles: profile.Names()}
+	k := campaign.Known{Testbeds: []string{"lab"}, Profiles: profile.Names(), Probes: probe.Names()}
 	for _, n := range network.List() {
 		k.Networks = append(k.Networks, n.Name)
 	}

@@ -108,6 +108,8 @@ func campaignKeys(known Known) []key {
 			doc: "MTU of the link between nodes, bytes; an encapsulation makes that of the pods smaller. IPv6 needs 1280."},
 		{name: "families", def: "[ipv4]", kind: "address family", names: []string{"ipv4", "ipv6"}, example: "[ipv4, ipv6]",
 			doc: "The address families."},
+		{name: "probes", def: "[cpu, process, counters, stacks]", kind: "probe", names: closed(known.Probes), example: "[cpu, process]",
+			doc: "What is read beside the traffic: cpu is the time of the machine by mode, process that of the two ends, counters the CPU's cycles and instructions, stacks where in the kernel the time goes."},
 		{name: "sampling", def: "{}", kind: "sampling", example: "{seconds: 1, min_blocks: 5}",
 			doc: "How much is measured, and when that is enough."},
 	}

@@ -11,6 +11,7 @@ func testKnown() Known {
 		Links:    []string{"unshaped", "1-gigabit", "10-gigabit"},
 		Profiles: []string{"default_settings", "kernel_optimizations"},
 		Testbeds: []string{"lab"},
+		Probes:   []string{"cpu", "process", "counters", "stacks"},
 		Workloads: []workload.Spec{
 			{Name: "tcp_stream", DefaultMessageBytes: 65536,
 				Factors: []string{"message_bytes", "streams", "direction", "rate_bits_per_second", "zero_copy", "pin_cpus"}},

@@ -143,6 +143,7 @@ func (b *brokenLab) Append(s result.Sample) error {
 func (b *brokenLab) Begin(int, int) { b.armed = true }
 
 func (b *brokenLab) SaveRaw(string, string, []string, string, string) error { return nil }
+func (b *brokenLab) SaveStacks(string, string, string) error                { return nil }
 func (b *brokenLab) WriteJSON(string, any) error                            { return nil }
 func (b *brokenLab) Sampled(result.Sample, int)                             {}
 func (b *brokenLab) Say(string, ...any)                                     {}

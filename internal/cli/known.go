@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"slices"
+
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/probe"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 	"github.com/cnibench/cnibench/internal/workload"
@@ -11,7 +14,7 @@ import (
 // known gathers the names that a campaign may use from the lists of the
 // packages that own them.
 func known() campaign.Known {
-	k := campaign.Known{Testbeds: []string{"lab"}, Profiles: profile.Names()}
+	k := campaign.Known{Testbeds: []string{"lab"}, Profiles: profile.Names(), Probes: probe.Names()}
 	for _, n := range network.List() {
 		k.Networks = append(k.Networks, n.Name)
 	}
@@ -32,4 +35,9 @@ func linkRate(name string) (bitsPerSecond float64, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// withoutProbes are those that a campaign does not name.
+func withoutProbes(c campaign.Campaign) []string {
+	return slices.DeleteFunc(probe.Names(), func(name string) bool { return slices.Contains(c.Probes, name) })
 }

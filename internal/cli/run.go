@@ -139,7 +139,7 @@ func measure(ctx context.Context, c campaign.Campaign, bed *lab.Lab, into result
 	defer seen.close()
 	return bench.Run(ctx, bench.Options{
 		Sampling: c.Sampling, Plan: into.plan, Testbed: bed, Store: into.dir, Observer: seen,
-		Recorded: into.recorded, Before: into.environment, Version: version(), Settled: settled(c),
+		Recorded: into.recorded, Before: into.environment, Version: version(), Settled: settled(c), WithoutProbes: withoutProbes(c),
 	})
 }
 

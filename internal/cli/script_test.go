@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/probe"
 )
 
 // built is the folder with the real cnibench, built once for all tests of this
@@ -63,13 +64,21 @@ func TestScripts(t *testing.T) {
 			return os.Chmod(env.WorkDir, 0o777) // for scripts that give root up
 		},
 		Condition: func(cond string) (bool, error) {
-			if cond == "root" {
+			switch cond {
+			case "root":
 				return os.Getuid() == 0, nil
+			case "stacks": // the kernel's can be sampled here
+				return sampleStacks() == nil, nil
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits},
 	})
+}
+
+func sampleStacks() error {
+	s := probe.OpenStacks(probe.Roots{Proc: "/proc", Sys: "/sys"})
+	return errors.Join(s.Start(), s.Close())
 }
 
 // exits runs a command that must end with a status: exits N COMMAND [ARG ...].

@@ -57,6 +57,8 @@ type Options struct {
 	TryProfile func(profile.Profile) ([]result.Setting, error)
 	// Count counts a hardware event over a short loop.
 	Count func(Event) (uint64, error)
+	// Stacks samples the kernel's stacks for a moment, and says by what event.
+	Stacks func() (event string, err error)
 	// FreeBytes is what can still be written to the disk under a folder.
 	FreeBytes func(dir string) (float64, error)
 }
@@ -87,6 +89,9 @@ func (o Options) filled() Options {
 	if o.Count == nil {
 		o.Count = count
 	}
+	if o.Stacks == nil {
+		o.Stacks = sampleStacks
+	}
 	if o.FreeBytes == nil {
 		o.FreeBytes = freeBytes
 	}
@@ -105,6 +110,7 @@ func Run(ctx context.Context, o Options) []Check {
 	checks = append(checks, o.tools(ctx, runner)...)
 	checks = append(checks, o.profiles()...)
 	checks = append(checks, o.counters()...)
+	checks = append(checks, o.stacks())
 	return append(checks, o.machine()...)
 }
 

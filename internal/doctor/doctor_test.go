@@ -60,7 +60,13 @@ func fixture(name string, count func(Event) (uint64, error), free float64, probe
 			}
 			return all, nil
 		},
-		Count:     count,
+		Count: count,
+		Stacks: func() (string, error) {
+			if name == "poor" {
+				return "", fmt.Errorf("kernel stacks: CPU 0: %w", unix.EACCES)
+			}
+			return "the CPU's cycles", nil
+		},
 		FreeBytes: func(string) (float64, error) { return free, nil },
 	}
 }

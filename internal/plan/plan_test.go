@@ -314,7 +314,7 @@ func TestQuickstart(t *testing.T) {
 	takes := []string{"message_bytes", "streams"}
 	c, err := campaign.Load("../../examples/quickstart.yaml", campaign.Known{
 		Networks: []string{"host", "bridge", "flannel/vxlan", "flannel/host-gw", "calico/direct", "macvlan"},
-		Links:    []string{"unshaped"}, Profiles: []string{"default_settings"}, Testbeds: []string{"lab"},
+		Links:    []string{"unshaped"}, Profiles: []string{"default_settings"}, Testbeds: []string{"lab"}, Probes: []string{"cpu", "process", "counters", "stacks"},
 		Workloads: []workload.Spec{{Name: "tcp_stream", Factors: takes}, {Name: "tcp_rr", Factors: takes}},
 	})
 	if err != nil {

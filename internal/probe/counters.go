@@ -71,7 +71,7 @@ func OpenCounters(roots Roots) *Counters { return openCounters(roots, counted(),
 
 func openCounters(roots Roots, events []hardware, open opener) *Counters {
 	c := &Counters{roots: roots}
-	text, cpus, err := c.online()
+	text, cpus, err := onlineCPUs(c.roots)
 	c.cpus = text
 	for _, h := range events {
 		e := openEvent{name: h.name, err: err}
@@ -135,7 +135,7 @@ func (c *Counters) Stop() (map[string]float64, error) {
 		}
 		values[c.events[i].name+"_user"], values[c.events[i].name+"_kernel"] = user, kernel
 	}
-	if now, _, err := c.online(); err != nil {
+	if now, _, err := onlineCPUs(c.roots); err != nil {
 		return nil, errors.Join(append(errs, err)...)
 	} else if now != c.cpus {
 		return nil, errors.Join(append(errs, fmt.Errorf("the online CPUs changed from %s to %s: not all were counted", c.cpus, now))...)
@@ -204,9 +204,9 @@ func (e *openEvent) difference() (user, kernel float64, err error) {
 	return user, kernel, nil
 }
 
-// online lists the CPUs that are in use: "0-3,8".
-func (c *Counters) online() (text string, cpus []int, err error) {
-	path := filepath.Join(c.roots.Sys, "devices/system/cpu/online")
+// onlineCPUs lists the CPUs that are in use: "0-3,8".
+func onlineCPUs(roots Roots) (text string, cpus []int, err error) {
+	path := filepath.Join(roots.Sys, "devices/system/cpu/online")
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return "", nil, absentf("CPUs: %w", err)

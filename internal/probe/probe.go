@@ -30,6 +30,9 @@ type Roots struct {
 	// Carriers are processes that carry this place's packets in user space, such
 	// as a tunnel's or a switch's. Their CPU time is the sample's.
 	Carriers []int
+	// Symbols are the kernel's functions, shared by all probes of a program; nil
+	// reads them anew.
+	Symbols *Symbols
 }
 
 // ErrAbsent tells that this machine, or this user on it, has none of what a

@@ -39,7 +39,7 @@ func (p *Process) Name() string { return ProcessName }
 
 // Start reads the first edge.
 func (p *Process) Start() error {
-	own, err := p.family()
+	own, err := family(p.roots, os.Getpid())
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (p *Process) Stop() (map[string]float64, error) {
 		}
 		return seconds, nil
 	}
-	own, err := p.family()
+	own, err := family(p.roots, os.Getpid())
 	if err == nil {
 		err = p.gone(own)
 	}
@@ -103,11 +103,11 @@ func (p *Process) gone(now []int) error {
 	return nil
 }
 
-// family is this process and the carriers, and all below them.
-func (p *Process) family() ([]int, error) {
-	all := append([]int{os.Getpid()}, p.roots.Carriers...)
+// family is a process, the carriers, and all below them.
+func family(roots Roots, pid int) ([]int, error) {
+	all := append([]int{pid}, roots.Carriers...)
 	for i := 0; i < len(all); i++ {
-		below, err := p.children(all[i])
+		below, err := children(roots, all[i])
 		if err != nil {
 			return nil, err
 		}
@@ -117,11 +117,11 @@ func (p *Process) family() ([]int, error) {
 }
 
 // children are the processes that a process started and that still run.
-func (p *Process) children(pid int) ([]int, error) {
-	if _, err := os.Stat(filepath.Join(p.roots.Proc, "thread-self/children")); err != nil {
+func children(roots Roots, pid int) ([]int, error) {
+	if _, err := os.Stat(filepath.Join(roots.Proc, "thread-self/children")); err != nil {
 		return nil, absentf("the kernel does not list a process's children (CONFIG_PROC_CHILDREN): %w", err)
 	}
-	lists, err := filepath.Glob(filepath.Join(p.roots.Proc, strconv.Itoa(pid), "task/*/children"))
+	lists, err := filepath.Glob(filepath.Join(roots.Proc, strconv.Itoa(pid), "task/*/children"))
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func (p *Process) children(pid int) ([]int, error) {
 // findKsoftirqd finds the kernel's thread of each CPU among the children of
 // kthreadd, which is process 2.
 func (p *Process) findKsoftirqd() ([]int, error) {
-	threads, err := p.children(2)
+	threads, err := children(p.roots, 2)
 	if err != nil {
 		return nil, err
 	}

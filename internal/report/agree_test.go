@@ -79,7 +79,7 @@ type figures map[[3]string]string
 
 func TestFormatsAgree(t *testing.T) {
 	cases := inputs()
-	cases["analysed"], cases["crossed"] = analysed(), crossed()
+	cases["analysed"], cases["crossed"], cases["stacked"] = analysed(), crossed(), stacked()
 	if n := len(cases["crossed"].Analysis.CrossChecks); n != 6 {
 		t.Errorf("%d cross-checks, want one for each network and the host", n)
 	}

@@ -100,6 +100,7 @@ func sections() []section {
 		{"absolute", "Absolute values", absolute, true},
 		{"latency", "Latency percentiles", latency, true},
 		{"cpu", "CPU cost", cpu, true},
+		{"where", "Where the CPU time goes", where, true},
 		{"cross-check", "Cross-checks", crossCheck, true},
 		{"warnings", "Warnings", warnings, false},
 		{"failures", "Failed, unsupported and not measured", failures, false},

@@ -27,7 +27,7 @@ func TestJSONKeepsItsSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	cases := inputs()
-	cases["hostile"], cases["analysed"], cases["crossed"] = hostile(), analysed(), crossed()
+	cases["hostile"], cases["analysed"], cases["crossed"], cases["stacked"] = hostile(), analysed(), crossed(), stacked()
 	for name, in := range cases {
 		v, err := jsonschema.UnmarshalJSON(strings.NewReader(render(t, "json", in, Options{})))
 		if err != nil {

@@ -63,7 +63,7 @@ type Sample struct {
 	// Tools maps a tool to the version that it printed.
 	Tools map[string]string `json:"tools,omitempty"`
 	// Raw is the folder below the result directory that holds argv, stdout and
-	// stderr of both ends, for external tools.
+	// stderr of both ends, for external tools, and the kernel's stacks.
 	Raw string `json:"raw,omitempty"`
 	// Warnings are doubts about this sample alone, cause and cure in one line.
 	Warnings []string `json:"warnings,omitempty"`

@@ -142,6 +142,8 @@ type CellSummary struct {
 	// CoresAt is how many cores the rates of links would take, both ends
 	// together, where the CPU time per byte was measured.
 	CoresAt []Cores `json:"cores_at,omitempty"`
+	// Attribution is where the CPU time goes; nil where no stacks were sampled.
+	Attribution *Attribution `json:"attribution,omitempty"`
 	// Loss is the median share of packets lost; nil where it was not measured.
 	Loss *Estimate `json:"loss,omitempty"`
 	// Progress is the cell's way to its target half-width.

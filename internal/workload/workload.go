@@ -73,6 +73,8 @@ type Output struct {
 	ToolVersion string `json:"tool_version,omitempty"`
 	// Probes is what the probes read at this end's window.
 	Probes map[string]float64 `json:"probes,omitempty"`
+	// Stacks is what the kernel did in that window, as probe.Stacks writes it.
+	Stacks string `json:"stacks,omitempty"`
 	// Doubts says what went wrong beside the traffic, such as a probe that
 	// could not be read; they belong to the sample's warnings.
 	Doubts []string `json:"doubts,omitempty"`

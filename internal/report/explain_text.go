@@ -1,0 +1,138 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// ExplainSchema is the version of the JSON of Explain.
+const ExplainSchema = 1
+
+// explained is the JSON of Explain.
+type explained struct {
+	Schema   int    `json:"schema"`
+	Campaign string `json:"campaign"`
+	// Missing says what the campaign lacks for a full explanation.
+	Missing  []string      `json:"missing,omitempty"`
+	Networks []Explanation `json:"networks"`
+}
+
+// ExplainJSON writes where the cost of each network goes, for programs.
+func ExplainJSON(w io.Writer, in Input) error {
+	d := newDocument(in)
+	out := explained{Schema: ExplainSchema, Campaign: d.title(), Missing: d.unexplained(), Networks: []Explanation{}}
+	out.Networks = append(out.Networks, d.explanations()...)
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(out)
+}
+
+// Explain writes, for each network, one paragraph and one table of where its
+// cost goes, and what other choices of the same campaign came to.
+func Explain(w io.Writer, in Input, opt Options) error {
+	d, sc := newDocument(in), newScreen(opt)
+	lines := sc.wrap(d.title(), "", "")
+	lines[0] = sc.bold(lines[0])
+	lines = append(lines, sc.wrap(d.summary(), "", "")...)
+	for _, m := range d.unexplained() {
+		lines = append(lines, sc.wrap(m, "! ", "  ")...)
+	}
+	all := d.explanations()
+	if len(all) == 0 {
+		lines = append(lines, sc.wrap("Nothing to explain: no network has a cost that was measured.", "", "")...)
+	}
+	for _, e := range all {
+		lines = append(lines, "")
+		title := sc.wrap(fmt.Sprintf("%s, %s", d.name(e.Network), e.Where), "", "")
+		for _, l := range title {
+			lines = append(lines, sc.bold(l))
+		}
+		lines = append(lines, sc.wrap(e.Words, "", "")...)
+		if t := explainTable(e); t != nil {
+			lines = append(append(lines, ""), sc.textTable(*t)...)
+		}
+		if len(e.Changes) > 0 {
+			lines = append(lines, "", "What would change it:")
+			for _, c := range e.Changes {
+				lines = append(lines, sc.wrap(c.Words, "- ", "  ")...)
+			}
+		}
+	}
+	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
+	return err
+}
+
+// unexplained says what the campaign lacks for a full explanation.
+func (d *document) unexplained() []string {
+	out := d.missing()
+	sampled := false
+	for _, s := range d.Analysis.Cells {
+		sampled = sampled || s.Attribution != nil
+	}
+	if sampled {
+		return out
+	}
+	why := "no stacks were sampled: name stacks in the campaign's probes"
+	if d.Environment != nil {
+		for _, a := range d.Environment.Absent {
+			if strings.HasPrefix(a, "probe stacks:") {
+				why = "no stacks were sampled: " + strings.TrimSpace(strings.TrimPrefix(a, "probe stacks:"))
+			}
+		}
+	}
+	return append(out, sentenceEnd("Where in the kernel the time goes is not known: "+why))
+}
+
+// explainTable is components × traffics: what each takes, and what of it is more
+// than the baseline's.
+func explainTable(e Explanation) *table {
+	tab := &table{Columns: []column{{Head: "component"}}}
+	var shown []ExplainedTraffic
+	for _, x := range e.Traffics {
+		if x.Attribution != nil {
+			shown = append(shown, x)
+		}
+	}
+	if len(shown) == 0 {
+		return nil
+	}
+	for _, x := range shown {
+		sub := "per " + perWorkOf(x.Attribution.Work).name
+		tab.Columns = append(tab.Columns, column{Head: x.Traffic, Sub: sub, Number: true}, column{Head: "share", Number: true}, column{Head: "more than host", Number: true})
+	}
+	row := func(name string, of func(*stat.Attribution) (stat.Estimate, *stat.Estimate, float64)) {
+		cells := []cell{text(name)}
+		for _, x := range shown {
+			p := perWorkOf(x.Attribution.Work)
+			seconds, more, share := of(x.Attribution)
+			difference := text("not measured")
+			if more != nil {
+				difference = cell{Text: p.plus(*more), Value: &more.Value}
+			}
+			cells = append(cells, p.cell(seconds), text(unit.Percent(share, math.NaN())), difference)
+		}
+		tab.Rows = append(tab.Rows, cells)
+	}
+	for _, c := range unit.Components() {
+		zero := func(x ExplainedTraffic) bool {
+			part, _ := x.Attribution.Component(c.Name)
+			return part.Seconds.Value == 0 && (part.More == nil || part.More.Value == 0)
+		}
+		if !c.Charged || !slices.ContainsFunc(shown, func(x ExplainedTraffic) bool { return !zero(x) }) {
+			continue // no sample of it in any traffic
+		}
+		row(c.Label, func(a *stat.Attribution) (stat.Estimate, *stat.Estimate, float64) {
+			part, _ := a.Component(c.Name)
+			return part.Seconds, part.More, part.Share
+		})
+	}
+	row("total", func(a *stat.Attribution) (stat.Estimate, *stat.Estimate, float64) { return a.Total, a.More, 1 })
+	return tab
+}
