@@ -6,5 +6,5 @@ import "embed"
 
 // Files is the collection as it stands in this folder.
 //
-//go:embed profiles
+//go:embed README.md CHANGELOG.md galaxy.yml meta plugins playbooks profiles roles
 var Files embed.FS

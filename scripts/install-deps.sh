@@ -38,7 +38,9 @@ fi
 
 status=0
 if [ "${1:-run}" = test ]; then
-	sh "$(dirname "$0")/install-tools.sh" || status=1
+	for kind in tools hosts; do
+		sh "$(dirname "$0")/install-tools.sh" "$kind" || status=1
+	done
 fi
 
 # look sets missing to the packages that are not installed.

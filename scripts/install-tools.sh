@@ -1,6 +1,9 @@
 #!/bin/sh
 # Installs the published tools that cnibench can drive, and Open vSwitch for the
-# networks that have one on each node (Debian and Ubuntu).
+# networks that have one on each node (Debian and Ubuntu), or with the argument
+# "hosts" what the tests of bare machines need: sshd, Ansible, tuned, PostgreSQL.
+#
+#   scripts/install-tools.sh [tools|hosts]
 #
 # netperf is not in Debian's main component. Where apt does not know it, its
 # component (Debian: non-free, Ubuntu: multiverse) is added in a sources file of
@@ -11,10 +14,18 @@
 # Run again, it changes nothing.
 set -eu
 
-PACKAGES="iperf3 sockperf netperf redis-server redis-tools wrk nginx-light ethtool nftables openvswitch-switch"
-# What these packages would run as services, and the processes of those.
-SERVICES="redis-server nginx netperf iperf3 nftables openvswitch-switch"
-DAEMONS="redis-server nginx netserver iperf3 ovs-vswitchd ovsdb-server"
+# SERVICES is what these packages would run, DAEMONS the processes of those.
+case "${1:-tools}" in
+tools)
+	PACKAGES="iperf3 sockperf netperf redis-server redis-tools wrk nginx-light ethtool nftables openvswitch-switch"
+	SERVICES="redis-server nginx netperf iperf3 nftables openvswitch-switch"
+	DAEMONS="redis-server nginx netserver iperf3 ovs-vswitchd ovsdb-server" ;;
+hosts)
+	PACKAGES="openssh-server ansible-core ansible-lint tuned postgresql"
+	SERVICES="ssh tuned postgresql"
+	DAEMONS="sshd tuned postgres" ;;
+*) echo "install-tools: unknown argument $1 (known: tools, hosts)" >&2; exit 2 ;;
+esac
 
 SOURCES_DIR=${SOURCES_DIR:-/etc/apt/sources.list.d}
 POLICY=/usr/sbin/policy-rc.d
@@ -141,7 +152,7 @@ if [ -z "$missing" ]; then
 fi
 if [ "$(id -u)" != 0 ]; then
 	say "missing:$missing"
-	say "installing them needs root: sudo sh scripts/install-tools.sh"
+	say "installing them needs root: sudo sh scripts/install-tools.sh ${1:-tools}"
 	exit 1
 fi
 command -v apt-get >/dev/null || fail "no apt-get here: install these by hand:$missing"

@@ -93,7 +93,7 @@ func campaignKeys(known Known) []key {
 		{name: "name", required: true, kind: "name", pattern: campaignName, patternDoc: "at most 63 letters, digits, dots, dashes and underscores, a letter or digit first",
 			example: "quickstart", doc: "What the campaign is called in reports and in the name of its result directory."},
 		{name: "testbed", def: "lab", kind: "testbed", names: closed(known.Testbeds), example: "lab",
-			doc: "Where it runs."},
+			doc: "Where it runs: lab is network namespaces of this machine, hosts the machines of an Ansible inventory over SSH."},
 		{name: "networks", required: true, kind: "network", names: closed(known.Networks), example: "[host, bridge]",
 			doc: "The networks to measure: a name that is built in, or a mapping with a conflist of your own. host is the bare network under them, the baseline of every efficiency: without it no efficiency is computed."},
 		{name: "links", def: "[unshaped]", kind: "link", names: closed(known.Links), example: "[1-gigabit, 10-gigabit]",

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/cni"
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/testbed/hosts"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 )
 
@@ -54,6 +56,10 @@ func labOptions(runner *exec.Runner, cniPath []string, verb string) (lab.Options
 // not see each other's labs. "" is the usual place.
 func stateDir() string { return os.Getenv("CNIBENCH_STATE_DIR") }
 
+// machineDir is where values of this machine's settings are kept while a run
+// has others.
+func machineDir() string { return cmp.Or(stateDir(), lab.DefaultDir) + "-machine" }
+
 // reap clears what killed commands left and says so.
 func reap(ctx context.Context, o lab.Options, stderr io.Writer) error {
 	gone, err := lab.Reap(ctx, o)
@@ -64,7 +70,20 @@ func reap(ctx context.Context, o lab.Options, stderr io.Writer) error {
 	for _, path := range scratch {
 		fmt.Fprintf(stderr, "cleared what a killed agent left: %s\n", path)
 	}
-	return errors.Join(err, scratchErr)
+	left, hostsErr := hosts.ClearScratch()
+	for _, path := range left {
+		fmt.Fprintf(stderr, "cleared what a killed command left: %s\n", path)
+	}
+	return errors.Join(err, scratchErr, hostsErr, restoreMachine(ctx, o.Runner, stderr))
+}
+
+// restoreMachine puts back what a killed run changed of this machine.
+func restoreMachine(ctx context.Context, runner *exec.Runner, stderr io.Writer) error {
+	restored, err := hosts.RestoreMachine(ctx, runner, machineDir())
+	if restored {
+		fmt.Fprintln(stderr, "put back the settings of this machine that a killed command had changed")
+	}
+	return err
 }
 
 // customNetworks are the networks whose conflists the user named.
@@ -224,7 +243,7 @@ func labDown(stderr io.Writer) *cobra.Command {
 			for _, g := range gone {
 				fmt.Fprintln(stderr, g)
 			}
-			return err
+			return errors.Join(err, restoreMachine(cmd.Context(), runner, stderr))
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "every lab that no living command uses")

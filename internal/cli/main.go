@@ -110,6 +110,8 @@ namespaces; nothing is created in the machine's own namespace.`,
 		doctorCommand(stdout),
 		listCommand(stdout),
 		labCommand(stdout, stderr),
+		hostsCommand(stderr),
+		pushCommand(stdout),
 		agentCommand(stdout),
 		tunnelCommand(),
 	)

@@ -115,7 +115,7 @@ func (f reproduceFlags) measure(ctx context.Context, p paper.Paper, stdout, stde
 	}
 	runner := exec.NewRunner()
 	defer runner.Close()
-	bed, err := openLab(ctx, runner, c, f.cniPath, stderr)
+	bed, err := openLab(ctx, runner, c, run, stderr)
 	if err != nil {
 		return err
 	}

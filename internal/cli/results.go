@@ -133,6 +133,12 @@ func resumeCommand(path, dir string, f runFlags) string {
 	if f.testbed != "" {
 		argv = append(argv, "--testbed", f.testbed)
 	}
+	if f.allowTuning {
+		argv = append(argv, "--allow-host-tuning")
+	}
+	if f.hosts.inventory != "" {
+		argv = append(argv, "--inventory", f.hosts.inventory)
+	}
 	for _, p := range f.cniPath {
 		argv = append(argv, "--cni-path", p)
 	}

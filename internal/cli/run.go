@@ -19,12 +19,15 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed"
+	"github.com/cnibench/cnibench/internal/testbed/hosts"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 )
 
 // runFlags are the flags of run.
 type runFlags struct {
 	testbed  string
+	hosts    hostFlags
 	out      string
 	resume   bool
 	seed     uint64
@@ -32,6 +35,8 @@ type runFlags struct {
 	dryRun   bool
 	json     bool
 	cniPath  []string
+	// allowTuning lets a lab change settings of the whole machine.
+	allowTuning bool
 }
 
 func runCommand(stdout, stderr io.Writer) *cobra.Command {
@@ -61,7 +66,9 @@ A run that was interrupted, or killed, goes on with --resume --out DIR.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.testbed, "testbed", "", "where to run, in place of the campaign's: lab")
+	flags.StringVar(&f.testbed, "testbed", "", "where to run, in place of the campaign's: lab or hosts")
+	f.hosts.add(flags)
+	flags.BoolVar(&f.allowTuning, "allow-host-tuning", false, "let profiles change settings of this whole machine, by Ansible and tuned, and put them back; without it a lab changes its namespaces alone")
 	flags.StringVar(&f.out, "out", "", "result directory (default results/NAME-DATE-TIME)")
 	flags.BoolVar(&f.resume, "resume", false, "go on with the run in --out; nothing is measured twice")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the random order (default: a random one, recorded)")
@@ -85,20 +92,30 @@ func runCampaign(ctx context.Context, path string, f runFlags, stdout, stderr io
 	}
 	runner := exec.NewRunner()
 	defer runner.Close()
-	bed, err := openLab(ctx, runner, c, f.cniPath, stderr)
+	if c.Testbed == "hosts" {
+		return runOnHosts(ctx, runner, path, c, f, stdout, stderr)
+	}
+	bed, err := openLab(ctx, runner, c, f, stderr)
 	if err != nil {
 		return err
 	}
+	_, err = runOn(ctx, bed, path, c, f, stdout, stderr)
+	// Where no run came of it, nothing else gives the machine free.
+	return errors.Join(err, bed.Close(ctx))
+}
+
+// runOn measures on a testbed, shows the result and gives its directory.
+func runOn(ctx context.Context, bed testbed.Testbed, path string, c campaign.Campaign, f runFlags, stdout, stderr io.Writer) (string, error) {
 	into, err := openResults(path, c, f, stderr)
 	if err != nil {
-		return err
+		return "", err
 	}
 	sum, err := measure(ctx, c, bed, into, stderr)
 	if err != nil {
-		return interrupted(err, path, into.dir, len(sum.Samples), f, stderr)
+		return "", interrupted(err, path, into.dir, len(sum.Samples), f, stderr)
 	}
 	defer into.dir.Close()
-	return showRun(into.dir.Path, sum, f.json, stdout, stderr)
+	return into.dir.Path, showRun(into.dir.Path, sum, f.json, stdout, stderr)
 }
 
 func loadCampaign(path, testbed string) (campaign.Campaign, error) {
@@ -117,11 +134,11 @@ func loadCampaign(path, testbed string) (campaign.Campaign, error) {
 
 // openLab makes the lab testbed; it builds nothing yet, but clears what killed
 // runs left.
-func openLab(ctx context.Context, runner *exec.Runner, c campaign.Campaign, cniPath []string, stderr io.Writer) (*lab.Lab, error) {
+func openLab(ctx context.Context, runner *exec.Runner, c campaign.Campaign, f runFlags, stderr io.Writer) (*lab.Lab, error) {
 	if os.Getuid() != 0 {
 		return nil, errors.New("the lab makes network namespaces, which needs root: run it with sudo")
 	}
-	o, err := labOptions(runner, cniPath, "run")
+	o, err := labOptions(runner, f.cniPath, "run")
 	if err != nil {
 		return nil, err
 	}
@@ -131,10 +148,15 @@ func openLab(ctx context.Context, runner *exec.Runner, c campaign.Campaign, cniP
 	if o.Networks, err = customNetworks(c); err != nil {
 		return nil, usageError{err}
 	}
+	if f.allowTuning {
+		if o.Machine, err = hosts.TakeMachine(ctx, runner, machineDir()); err != nil {
+			return nil, err
+		}
+	}
 	return lab.New(o), nil
 }
 
-func measure(ctx context.Context, c campaign.Campaign, bed *lab.Lab, into results, stderr io.Writer) (bench.Summary, error) {
+func measure(ctx context.Context, c campaign.Campaign, bed testbed.Testbed, into results, stderr io.Writer) (bench.Summary, error) {
 	seen := newProgress(stderr)
 	defer seen.close()
 	return bench.Run(ctx, bench.Options{

@@ -1,0 +1,178 @@
+package ansible
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/labtest"
+)
+
+var update = flag.Bool("update", false, "write README.md")
+
+// option is one variable of a role, as its argument specification says.
+type option struct {
+	Description string `yaml:"description"`
+	Type        string `yaml:"type"`
+	Elements    string `yaml:"elements"`
+	Choices     []any  `yaml:"choices"`
+	Default     any    `yaml:"default"`
+}
+
+type spec struct {
+	Main struct {
+		Short       string            `yaml:"short_description"`
+		Description []string          `yaml:"description"`
+		Options     map[string]option `yaml:"options"`
+	} `yaml:"main"`
+}
+
+func specs(t *testing.T) map[string]spec {
+	t.Helper()
+	all := map[string]spec{}
+	roles, err := fs.ReadDir(Files, "roles")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range roles {
+		var file struct {
+			Specs spec `yaml:"argument_specs"`
+		}
+		text, err := fs.ReadFile(Files, "roles/"+r.Name()+"/meta/argument_specs.yml")
+		if err == nil {
+			err = yaml.UnmarshalWithOptions(text, &file, yaml.Strict())
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", r.Name(), err)
+		}
+		all[r.Name()] = file.Specs
+	}
+	return all
+}
+
+// code writes Ansible's C(word) as Markdown does.
+func code(s string) string {
+	for {
+		before, rest, found := strings.Cut(s, "C(")
+		if !found {
+			return s
+		}
+		word, after, _ := strings.Cut(rest, ")")
+		s = before + "`" + word + "`" + after
+	}
+}
+
+func readme(all map[string]spec) string {
+	var b strings.Builder
+	b.WriteString("<!-- Made from the roles' argument specifications: go test ./ansible -update -->\n# cnibench.testbed\n\n" +
+		"What cnibench changes on bare machines, and how it is put back: an Ansible collection\n" +
+		"that the program carries and runs itself (`cnibench hosts --help`). Each role may be\n" +
+		"used alone. It says in check mode what it would change, and changes nothing the\n" +
+		"second time.\n")
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		s := all[name].Main
+		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n", name, s.Short)
+		for _, d := range s.Description {
+			fmt.Fprintf(&b, "- %s\n", code(d))
+		}
+		b.WriteString("\n| variable | type | default | what it is |\n|---|---|---|---|\n")
+		for _, o := range slices.Sorted(maps.Keys(s.Options)) {
+			v := s.Options[o]
+			kind := v.Type
+			if v.Elements != "" {
+				kind += " of " + v.Elements
+			}
+			if len(v.Choices) > 0 {
+				kind = "one of " + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(v.Choices)), ", "), "[]")
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | `%v` | %s |\n", o, kind, yamlOf(v.Default), code(v.Description))
+		}
+	}
+	return b.String()
+}
+
+// yamlOf is a value in one line of YAML.
+func yamlOf(v any) string {
+	if s, is := v.(string); is && s == "" {
+		return `""`
+	}
+	text, err := yaml.MarshalWithOptions(v, yaml.Flow(true))
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return strings.TrimSpace(string(text))
+}
+
+func TestReadme(t *testing.T) {
+	got := readme(specs(t))
+	if *update {
+		if err := os.WriteFile("README.md", []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("README.md is not what the argument specifications say (-is +should be)\n%s", diff)
+	}
+}
+
+// TestDefaults: a role's defaults are those that its specification states.
+func TestDefaults(t *testing.T) {
+	for name, s := range specs(t) {
+		text, err := fs.ReadFile(Files, "roles/"+name+"/defaults/main.yml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var have map[string]any
+		if err := yaml.Unmarshal(text, &have); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]any{}
+		for o, v := range s.Main.Options {
+			want[o] = v.Default
+		}
+		if diff := cmp.Diff(want, have); diff != "" {
+			t.Errorf("%s (-specification +defaults)\n%s", name, diff)
+		}
+	}
+}
+
+// TestLint: ansible-lint has nothing to say, by its strictest profile.
+func TestLint(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	labtest.Tool(t, "ansible-lint", "ansible-lint")
+	home := t.TempDir()
+	dir := filepath.Join(home, "ansible_collections", "cnibench", "testbed")
+	if err := os.CopyFS(dir, Files); err != nil {
+		t.Fatal(err)
+	}
+	r := exec.NewRunner()
+	defer r.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	res, err := r.Run(ctx, exec.Cmd{
+		Argv: []string{"ansible-lint", "--offline", "--profile", "production", "--nocolor", "-p"}, Dir: dir,
+		Env: []string{"LC_ALL=C.UTF-8", "HOME=" + home, "ANSIBLE_HOME=" + home, "ANSIBLE_COLLECTIONS_PATH=" + home, "ANSIBLE_COLLECTIONS_PATHS=" + home},
+	})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, res.Stdout)
+	}
+	t.Logf("%s", res.Stderr)
+}

@@ -1,0 +1,48 @@
+# Copyright: the cnibench authors
+# Apache License 2.0 (see LICENSE or https://www.apache.org/licenses/LICENSE-2.0)
+"""The values that a host had before it was changed, kept on the host."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import json
+import os
+
+
+def boot_id():
+    with open("/proc/sys/kernel/random/boot_id") as f:
+        return f.read().strip()
+
+
+class Kept(object):
+    """A file of old values by the settings' names. It is written and synced
+    before a setting is changed, and removed with its last entry."""
+
+    def __init__(self, path):
+        self.path = path
+        self.old = {}
+        self.rebooted = False
+        if os.path.exists(path):
+            with open(path) as f:
+                kept = json.load(f)
+            self.old = kept["old"]
+            self.rebooted = kept["boot_id"] != boot_id()
+        if self.rebooted:
+            # What is not written to a disk is as it was before the change.
+            self.old = dict((k, v) for k, v in self.old.items() if k == "tuned" or k.startswith("file /etc/"))
+
+    def save(self):
+        if not self.old:
+            if os.path.exists(self.path):
+                os.unlink(self.path)
+            return
+        folder = os.path.dirname(self.path)
+        if not os.path.isdir(folder):
+            os.makedirs(folder, 0o755)
+        temporary = self.path + ".new"
+        with open(temporary, "w") as f:
+            json.dump({"schema": 1, "boot_id": boot_id(), "old": self.old}, f, indent=1, sort_keys=True)
+            f.flush()
+            os.fsync(f.fileno())
+        os.rename(temporary, self.path)

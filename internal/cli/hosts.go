@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/testbed/hosts"
+)
+
+// hostFlags are those of all commands that use machines of an inventory.
+type hostFlags struct {
+	inventory string
+	keepGoing bool
+}
+
+func (f *hostFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.inventory, "inventory", "", "the Ansible inventory that names client, server and sink, for the testbed hosts")
+	flags.BoolVar(&f.keepGoing, "keep-going", false, "where one host fails, go on with the others; without the sink if need be")
+}
+
+func hostsCommand(stderr io.Writer) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "hosts bootstrap|deploy|collect|destroy|reset",
+		Short: "the steps of a run between bare machines, one by one",
+		Long: `The machines are named by an Ansible inventory: one host in the group client,
+one in server, and, where results are to be copied, one in sink. run does all
+steps itself; each can be done again at any time. All that is changed on a host
+is kept there before, and put back by destroy, or by reset after a kill.`,
+		Example: `  cnibench run campaign.yaml --testbed hosts --inventory hosts.yml
+  cnibench hosts reset --inventory hosts.yml`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	for _, step := range []struct {
+		name, short, done string
+		do                func(*hosts.Bed, context.Context) error
+	}{
+		{"bootstrap", "ask every host whether it can be used, and put back what a killed run left", "the hosts can be used", (*hosts.Bed).Bootstrap},
+		{"deploy", "copy this program to client and server", "cnibench is on client and server", (*hosts.Bed).Deploy},
+		{"destroy", "remove what was copied and put all settings back", "the hosts are as they were", (*hosts.Bed).Destroy},
+		{"reset", "as destroy, after a run that was killed", "the hosts are as they were", (*hosts.Bed).Destroy},
+	} {
+		cmd.AddCommand(hostStep(stderr, step.name, step.short, step.done, step.do))
+	}
+	cmd.AddCommand(hostsCollect(stderr))
+	return cmd
+}
+
+func hostStep(stderr io.Writer, name, short, done string, do func(*hosts.Bed, context.Context) error) *cobra.Command {
+	var f hostFlags
+	cmd := &cobra.Command{
+		Use:     name,
+		Short:   short,
+		Example: "  cnibench hosts " + name + " --inventory hosts.yml",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withHosts(cmd.Context(), f, stderr, func(bed *hosts.Bed) error {
+				if err := do(bed, cmd.Context()); err != nil {
+					return err
+				}
+				fmt.Fprintln(stderr, done)
+				return nil
+			})
+		},
+	}
+	f.add(cmd.Flags())
+	return cmd
+}
+
+func hostsCollect(stderr io.Writer) *cobra.Command {
+	var f hostFlags
+	cmd := &cobra.Command{
+		Use:     "collect DIR",
+		Short:   "copy a result directory to the sink",
+		Example: "  cnibench hosts collect results/matrix --inventory hosts.yml",
+		Args:    usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withHosts(cmd.Context(), f, stderr, func(bed *hosts.Bed) error { return collect(cmd.Context(), bed, args[0], stderr) })
+		},
+	}
+	f.add(cmd.Flags())
+	return cmd
+}
+
+func collect(ctx context.Context, bed *hosts.Bed, dir string, stderr io.Writer) error {
+	if err := bed.Collect(ctx, dir); err != nil {
+		return err
+	}
+	fmt.Fprintf(stderr, "%s is on the sink\n", dir)
+	return nil
+}
+
+// withHosts opens the inventory's testbed for f.
+func withHosts(ctx context.Context, flags hostFlags, stderr io.Writer, f func(*hosts.Bed) error) error {
+	runner := exec.NewRunner()
+	defer runner.Close()
+	bed, err := openHosts(ctx, runner, flags, stderr)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(bed), bed.Release())
+}
+
+func openHosts(ctx context.Context, runner *exec.Runner, f hostFlags, stderr io.Writer) (*hosts.Bed, error) {
+	if f.inventory == "" {
+		return nil, usageError{errors.New("--inventory FILE is needed: an Ansible inventory with a host in each of the groups client and server")}
+	}
+	if _, err := os.Stat(f.inventory); err != nil {
+		return nil, usageError{fmt.Errorf("the inventory: %w", err)}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cleared, err := hosts.ClearScratch()
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range cleared {
+		fmt.Fprintf(stderr, "cleared what a killed command left: %s\n", path)
+	}
+	return hosts.Open(ctx, hosts.Options{
+		Runner: runner, Program: self, Inventory: f.inventory, KeepGoing: f.keepGoing,
+		Say: func(format string, args ...any) { fmt.Fprintf(stderr, format+"\n", args...) },
+	})
+}
+
+// runOnHosts is run on the machines of an inventory; what comes of it goes to
+// the sink where there is one.
+func runOnHosts(ctx context.Context, runner *exec.Runner, path string, c campaign.Campaign, f runFlags, stdout, stderr io.Writer) error {
+	bed, err := openHosts(ctx, runner, f.hosts, stderr)
+	if err != nil {
+		return err
+	}
+	dir, err := runOn(ctx, bed, path, c, f, stdout, stderr)
+	if err == nil && bed.HasSink() {
+		err = collect(ctx, bed, dir, stderr)
+		if err != nil && f.hosts.keepGoing {
+			fmt.Fprintf(stderr, "%s stays here alone: %v\n", dir, err)
+			err = nil
+		}
+	}
+	return errors.Join(err, bed.Release())
+}

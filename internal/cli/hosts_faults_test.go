@@ -1,0 +1,273 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// TestHostThatCannotBeUsed: what is wrong with one host is one clear error with
+// its cure, before anything is changed anywhere.
+func TestHostThatCannotBeUsed(t *testing.T) {
+	f := newFarm(t)
+	asBefore := f.before()
+	f.write("c.yaml", hostsCampaign)
+	f.write("nobody", "")
+	small := f.path("small")
+	if err := os.Mkdir(small, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", small, "tmpfs", 0, "size=1m"); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Unmount(small, unix.MNT_DETACH)
+	for _, c := range []struct {
+		name, key string
+		vars      map[string]string
+		words     []string
+	}{
+		{"nothing listens", "user", map[string]string{"client ansible_port": "9"}, []string{"the-client: cannot be reached", "Connection refused", "start sshd"}},
+		{"a key that is not accepted", "stranger", nil, []string{"the-client: cannot be reached", "Permission denied", "authorized_keys"}},
+		{"a host key that is not known", "user", map[string]string{"server ansible_ssh_common_args": "-o UserKnownHostsFile=" + f.path("nobody")}, []string{"the-server: cannot be reached", "Host key verification failed", "ssh-keyscan"}},
+		{"a full disk", "user", map[string]string{"server cnibench_dir": small + "/state"}, []string{"the-server: 1 MiB are free", "cnibench_dir"}},
+		{"a sink that is away", "user", map[string]string{"sink ansible_port": "9"}, []string{"sink: the-sink: cannot be reached"}},
+	} {
+		inventory := f.newInventory("bad.yml", c.key, c.vars)
+		_, stderr, err := f.run("run", "c.yaml", "--inventory", inventory, "--out", "bad")
+		if err == nil {
+			t.Errorf("%s: no error", c.name)
+		}
+		for _, w := range c.words {
+			if !strings.Contains(stderr, w) {
+				t.Errorf("%s: no %q in\n%s", c.name, w, stderr)
+			}
+		}
+		if _, err := os.Stat(f.path("bad")); err == nil {
+			t.Errorf("%s: a result directory was left", c.name)
+		}
+		asBefore()
+	}
+	// With --keep-going a run does without its sink.
+	inventory := f.newInventory("bad.yml", "user", map[string]string{"sink ansible_port": "9"})
+	f.write("one.yaml", strings.Replace(hostsCampaign, "[default_settings, kernel_optimizations, nic_optimizations]", "[default_settings]", 1))
+	if _, stderr, err := f.run("run", "one.yaml", "--inventory", inventory, "--out", "good", "--keep-going"); err != nil || !strings.Contains(stderr, "the sink is left out") {
+		t.Errorf("%v\n%s", err, stderr)
+	}
+	asBefore()
+}
+
+// TestHostWithoutPython: said before Ansible says it at length.
+func TestHostWithoutPython(t *testing.T) {
+	f := newFarm(t)
+	bin := f.path("bin")
+	if err := os.Mkdir(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"sh", "bash", "dirname", "uname", "id", "df", "awk", "grep", "sed", "head", "ip", "cat"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(path, filepath.Join(bin, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.killSSHD("server")
+	f.write("server.conf", f.read("server.conf")+"SetEnv PATH="+bin+" HOME=/nonexistent\n")
+	f.startSSHD("server")
+	_, stderr, err := f.run("hosts", "bootstrap", "--inventory", f.inventory)
+	if err == nil || !strings.Contains(stderr, "the-server: has no python3") {
+		t.Errorf("%v\n%s", err, stderr)
+	}
+}
+
+// tunedRun starts a run that lasts, under kernel_optimizations, and waits until
+// both ends are tuned and there are records.
+func (f *farm) tunedRun() *exec.Process {
+	f.t.Helper()
+	f.write("long.yaml", "name: long\ntestbed: hosts\nnetworks: [host]\nprofiles: [kernel_optimizations]\n"+
+		"workloads: [{name: tcp_rr, message_bytes: [64]}]\nsampling: {seconds: 0.2, warmup_seconds: 0.02, min_blocks: 200, max_blocks: 200, retries: 0}\n")
+	p, err := f.runner.StartPiped(context.Background(), f.command("run", "long.yaml", "--inventory", f.inventory, "--out", "long"))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.until("records", func() bool {
+		lines, _ := os.ReadFile(f.path("long/samples.jsonl"))
+		return bytes.Count(lines, []byte("\n")) >= 3
+	})
+	for _, role := range []string{"client", "server"} {
+		if f.sack(role) != "0" {
+			f.t.Fatalf("the %s is measured and not tuned", role)
+		}
+	}
+	return p
+}
+
+func (f *farm) sack(role string) string {
+	f.t.Helper()
+	v, err := netns.Sysctl(f.ns[role], "net/ipv4/tcp_sack")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return v
+}
+
+func (f *farm) until(what string, done func() bool) {
+	f.t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !done(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			f.t.Fatalf("no %s", what)
+		}
+	}
+}
+
+// TestKilledController: hosts stay tuned when the program that tuned them is
+// killed; reset puts them back, and so does the next run before it measures.
+func TestKilledController(t *testing.T) {
+	f := newFarm(t)
+	asBefore := f.before()
+	for _, mend := range [][]string{
+		{"hosts", "reset", "--inventory", f.inventory},
+		{"run", "long.yaml", "--inventory", f.inventory, "--out", "again"},
+	} {
+		p := f.tunedRun()
+		if err := syscall.Kill(p.PID(), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		_ = p.Wait()
+		if f.sack("client") != "0" {
+			t.Fatal("nothing is left to be mended")
+		}
+		f.write("long.yaml", "name: short\ntestbed: hosts\nnetworks: [host]\nworkloads: [{name: tcp_rr, message_bytes: [64]}]\n"+
+			"sampling: {seconds: 0.05, warmup_seconds: 0.02, min_blocks: 2, max_blocks: 2}\n")
+		_, stderr, err := f.run(mend...)
+		if err != nil || !strings.Contains(stderr, "the-client: put back what a killed run had changed") || !strings.Contains(stderr, "net.ipv4.tcp_sack") {
+			t.Errorf("%v\n%s", err, stderr)
+		}
+		asBefore()
+		if err := os.RemoveAll(f.path("long")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestKilledAnsible: the playbook dies in mid-change. The sample fails, and all
+// is put back at the end of the run.
+func TestKilledAnsible(t *testing.T) {
+	f := newFarm(t)
+	asBefore := f.before()
+	f.write("c.yaml", strings.Replace(hostsCampaign, "sampling: {", "sampling: {retries: 0, ", 1))
+	p, err := f.runner.StartPiped(context.Background(), f.command("run", "c.yaml", "--inventory", f.inventory, "--out", "r", "--seed", "1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var victim int
+	f.until("change by Ansible", func() bool {
+		victim = childOf(p.PID(), "cnibench.testbed.tune")
+		return victim != 0 && (f.sack("client") == "0" || f.sack("server") == "0")
+	})
+	if err := syscall.Kill(-victim, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	asBefore()
+	rec, err := result.Read(f.path("r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := 0
+	for _, s := range rec.Samples {
+		if s.Status == result.StatusFailed && strings.Contains(s.Reason, "profile kernel_optimizations") {
+			failed++
+		} else if s.Status == result.StatusFailed {
+			t.Errorf("%s: %s", s.ID, s.Reason)
+		}
+	}
+	if failed != 1 {
+		t.Errorf("%d samples failed for it, want 1", failed)
+	}
+}
+
+// childOf finds a process that another started, by a word of its command line.
+func childOf(parent int, word string) int {
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range lines {
+		text, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(text, []byte(word)) {
+			continue
+		}
+		stat, err := os.ReadFile(filepath.Join(filepath.Dir(path), "stat"))
+		if err != nil {
+			continue
+		}
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		if words := strings.Fields(rest); len(words) > 1 && words[1] == strconv.Itoa(parent) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			return pid
+		}
+	}
+	return 0
+}
+
+// TestKilledSSHD: with the server's sshd and all its sessions gone, samples
+// fail, and the run ends with what is to be done; reset then does it.
+func TestKilledSSHD(t *testing.T) {
+	f := newFarm(t)
+	asBefore := f.before()
+	p := f.tunedRun()
+	f.killAll(f.ns["server"])
+	_ = f.sshd["server"].Wait()
+	err := p.Wait()
+	if stderr := string(p.Stderr()); err == nil || !strings.Contains(stderr, "cnibench hosts reset --inventory "+f.inventory) {
+		t.Errorf("%v\n%s", err, stderr)
+	}
+	if f.sack("client") != "1" {
+		t.Error("the client, which answers, is not put back")
+	}
+	if f.sack("server") != "0" {
+		t.Error("nothing is left to be mended on the server")
+	}
+	rec, err := result.Read(f.path("long"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := rec.Samples[len(rec.Samples)-1]; last.Status != result.StatusFailed || !strings.Contains(last.Reason, "the-server") {
+		t.Errorf("the last sample is %s: %s", last.Status, last.Reason)
+	}
+	f.startSSHD("server")
+	if _, stderr, err := f.run("hosts", "reset", "--inventory", f.inventory); err != nil {
+		t.Errorf("%v\n%s", err, stderr)
+	}
+	asBefore()
+}
+
+// killAll kills all processes in a namespace of the farm.
+func (f *farm) killAll(ns netns.NS) {
+	f.t.Helper()
+	inode, err := ns.Inode()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	links, _ := filepath.Glob("/proc/[0-9]*/ns/net")
+	for _, path := range links {
+		if to, err := os.Readlink(path); err == nil && to == fmt.Sprintf("net:[%d]", inode) {
+			pid, _ := strconv.Atoi(strings.Split(path, "/")[2])
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+		}
+	}
+}

@@ -1,0 +1,304 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// farm is four machines that are namespaces of a lab: client, server, the one
+// that cnibench runs on, and a sink. sshd of Debian answers in three of them.
+type farm struct {
+	t         *testing.T
+	runner    *exec.Runner
+	dir       string
+	inventory string
+	env       []string
+	sshd      map[string]*exec.Process // by role
+	ns        map[string]netns.NS
+}
+
+func newFarm(t *testing.T) *farm {
+	t.Helper()
+	labtest.Root(t)
+	labtest.Tool(t, "/usr/sbin/sshd", "openssh-server")
+	labtest.Tool(t, "ansible-playbook", "ansible-core")
+	labtest.Tool(t, "ethtool", "ethtool")
+	dir, err := os.MkdirTemp("", "cnb-farm-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &farm{t: t, runner: exec.NewRunner(), dir: dir, sshd: map[string]*exec.Process{}, ns: map[string]netns.NS{}}
+	f.env = []string{"CNIBENCH_STATE_DIR=" + filepath.Join(dir, "labs"), "TMPDIR=" + filepath.Join(dir, "tmp")}
+	if err := os.Mkdir(filepath.Join(dir, "tmp"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		f.must(exec.Cmd{Argv: f.cnibench("lab", "down", "--all")})
+		f.runner.Close()
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	f.namespaces()
+	for _, key := range []string{"user", "host", "stranger"} {
+		f.must(exec.Cmd{Argv: []string{"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f.path(key)}})
+	}
+	f.copy("user.pub", "authorized_keys")
+	if err := os.Mkdir("/run/sshd", 0o755); err == nil { // what the service would make
+		t.Cleanup(func() { os.Remove("/run/sshd") })
+	}
+	var known strings.Builder
+	for role, address := range addresses() {
+		f.write(role+".conf", fmt.Sprintf("HostKey %s\nAuthorizedKeysFile %s\nListenAddress %s\nPidFile none\nUsePAM no\nStrictModes no\nPermitRootLogin prohibit-password\n",
+			f.path("host"), f.path("authorized_keys"), address))
+		f.startSSHD(role)
+		fmt.Fprintf(&known, "%s %s", address, f.read("host.pub"))
+	}
+	f.write("known_hosts", known.String())
+	f.inventory = f.newInventory("hosts.yml", "user", nil)
+	return f
+}
+
+func addresses() map[string]string {
+	return map[string]string{"client": "198.18.0.1", "server": "198.18.0.2", "sink": "198.18.0.4"}
+}
+
+func (f *farm) path(name string) string { return filepath.Join(f.dir, name) }
+
+func (f *farm) cnibench(args ...string) []string {
+	return append([]string{filepath.Join(built, "cnibench")}, args...)
+}
+
+func (f *farm) write(name, text string) {
+	f.t.Helper()
+	if err := os.WriteFile(f.path(name), []byte(text), 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *farm) read(name string) string {
+	f.t.Helper()
+	text, err := os.ReadFile(f.path(name))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return string(text)
+}
+
+func (f *farm) copy(from, to string) { f.write(to, f.read(from)) }
+
+func (f *farm) must(c exec.Cmd) string {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	c.Env = append(c.Env, f.env...)
+	res, err := f.runner.Run(ctx, c)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return string(res.Stdout)
+}
+
+// namespaces are those of a lab of the network host.
+func (f *farm) namespaces() {
+	f.t.Helper()
+	var labs []struct {
+		Places []struct{ Namespace string }
+	}
+	out := f.must(exec.Cmd{Argv: f.cnibench("lab", "up", "--network", "host", "--nodes", "4", "--json")})
+	if err := json.Unmarshal([]byte(out), &labs); err != nil {
+		f.t.Fatal(err)
+	}
+	for _, p := range labs[0].Places {
+		for role, node := range map[string]string{"client": "node1", "server": "node2", "control": "node3", "sink": "node4"} {
+			if strings.HasSuffix(p.Namespace, "-"+node) {
+				f.ns[role] = netns.Named(p.Namespace)
+			}
+		}
+	}
+}
+
+// startSSHD starts sshd in a namespace and waits until it listens.
+func (f *farm) startSSHD(role string) {
+	f.t.Helper()
+	p, err := f.runner.StartPiped(context.Background(), exec.Cmd{
+		Argv: []string{"/usr/sbin/sshd", "-D", "-e", "-f", f.path(role + ".conf")}, NetNS: f.ns[role].Path,
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.sshd[role] = p
+	for range 100 {
+		out, _ := f.runner.Run(context.Background(), exec.Cmd{Argv: []string{"ss", "-Hltn", "sport = :22"}, NetNS: f.ns[role].Path})
+		if len(bytes.TrimSpace(out.Stdout)) > 0 {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	f.t.Fatalf("sshd of the %s does not listen: %s", role, p.Stderr())
+}
+
+// killSSHD kills the daemon and all its sessions.
+func (f *farm) killSSHD(role string) {
+	f.t.Helper()
+	if err := f.sshd[role].Signal(syscall.SIGKILL); err != nil {
+		f.t.Fatal(err)
+	}
+	_ = f.sshd[role].Wait()
+}
+
+// newInventory writes an inventory; more are variables of one host each,
+// "client cnibench_dir".
+func (f *farm) newInventory(name, key string, more map[string]string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "all:\n  vars:\n    ansible_user: root\n    ansible_ssh_private_key_file: %s\n    ansible_ssh_common_args: -o UserKnownHostsFile=%s -o GlobalKnownHostsFile=none\n  children:\n",
+		f.path(key), f.path("known_hosts"))
+	for _, role := range []string{"client", "server", "sink"} {
+		fmt.Fprintf(&b, "    %s:\n      hosts:\n        the-%s:\n          ansible_host: %s\n", role, role, addresses()[role])
+		vars := map[string]string{"cnibench_dir": f.path(role + "-state")}
+		if role == "sink" {
+			vars["cnibench_sink_dir"] = f.path("sunk")
+		}
+		for k, v := range more {
+			if who, what, _ := strings.Cut(k, " "); who == role {
+				vars[what] = v
+			}
+		}
+		for k, v := range vars {
+			fmt.Fprintf(&b, "          %s: %s\n", k, v)
+		}
+	}
+	f.write(name, b.String())
+	return f.path(name)
+}
+
+// run runs cnibench on the farm's third machine.
+func (f *farm) run(args ...string) (stdout, stderr string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	defer cancel()
+	res, err := f.runner.Run(ctx, f.command(args...))
+	return string(res.Stdout), string(res.Stderr), err
+}
+
+func (f *farm) command(args ...string) exec.Cmd {
+	return exec.Cmd{Argv: f.cnibench(args...), Env: f.env, Dir: f.dir, NetNS: f.ns["control"].Path}
+}
+
+// settings is all of the network's settings that a machine of the farm has.
+func (f *farm) settings(role string) string {
+	f.t.Helper()
+	out := f.must(exec.Cmd{NetNS: f.ns[role].Path, Argv: []string{"sh", "-c",
+		"sysctl -a --pattern '^net[.]' 2>/dev/null; for d in eth0 lo; do ethtool -k $d; done; ethtool -g eth0 2>&1; ip -o link show; true"}})
+	// A count, and an age, are no settings.
+	return regexp.MustCompile(`(?m)^net\.netfilter\.nf_conntrack_count.*$`).ReplaceAllString(out, "")
+}
+
+// before keeps the settings of both ends; the func it gives holds them against
+// those of now, and looks for what was left behind.
+func (f *farm) before() (asBefore func()) {
+	was := map[string]string{"client": f.settings("client"), "server": f.settings("server")}
+	return func() {
+		f.t.Helper()
+		for role, text := range was {
+			if diff := cmp.Diff(strings.Split(text, "\n"), strings.Split(f.settings(role), "\n")); diff != "" {
+				f.t.Errorf("the %s is not as before (-before +now)\n%s", role, diff)
+			}
+			if _, err := os.Stat(f.path(role + "-state")); err == nil {
+				left, _ := filepath.Glob(f.path(role + "-state/*"))
+				f.t.Errorf("the %s still has %q", role, left)
+			}
+		}
+		// What the controller makes, and what Ansible makes on a host.
+		for _, pattern := range []string{f.path("tmp/*"), "/tmp/ansible-tmp-*"} {
+			if left, _ := filepath.Glob(pattern); len(left) > 0 {
+				f.t.Errorf("left behind: %q", left)
+			}
+		}
+	}
+}
+
+const hostsCampaign = `name: farm
+testbed: hosts
+networks: [host, bridge]
+profiles: [default_settings, kernel_optimizations, nic_optimizations]
+mtu: [1500]
+workloads: [{name: tcp_rr, message_bytes: [64]}]
+sampling: {seconds: 0.1, warmup_seconds: 0.02, min_blocks: 2, max_blocks: 2}
+`
+
+// TestHosts: a campaign between two machines under three profiles, tuned by
+// Ansible over SSH. Its records say what was in force, the sink has a copy, and
+// not one setting is different afterwards.
+func TestHosts(t *testing.T) {
+	f := newFarm(t)
+	asBefore := f.before()
+	f.write("c.yaml", hostsCampaign)
+	_, stderr, err := f.run("run", "c.yaml", "--inventory", f.inventory, "--out", "r", "--seed", "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asBefore()
+	rec, err := result.Read(f.path("r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sack, measured := map[string]string{}, 0
+	for _, s := range rec.Samples {
+		if s.Cell.Network == "bridge" {
+			if s.Status != result.StatusUnsupported {
+				t.Errorf("bridge between bare machines is %s", s.Status)
+			}
+			continue
+		}
+		if s.Status != result.StatusOK {
+			t.Errorf("%s %s: %s", s.ID, s.Cell.Profile, s.Reason)
+			continue
+		}
+		measured++
+		for _, end := range []string{result.ClientNode, result.ServerNode} {
+			sack[s.Cell.Profile+" "+end] = s.Settings[end]["net.ipv4.tcp_sack"]
+		}
+		warned := strings.Contains(strings.Join(s.Warnings, "\n"), "net.core.rmem_max")
+		if warned != (s.Cell.Profile == "kernel_optimizations") {
+			t.Errorf("%s: warnings %q", s.Cell.Profile, s.Warnings)
+		}
+	}
+	if measured != 6 {
+		t.Errorf("%d samples, want 6\n%s", measured, stderr)
+	}
+	want := map[string]string{}
+	for profile, value := range map[string]string{"default_settings": "1", "kernel_optimizations": "0", "nic_optimizations": "1"} {
+		want[profile+" client_node"], want[profile+" server_node"] = value, value
+	}
+	if diff := cmp.Diff(want, sack); diff != "" {
+		t.Errorf("tcp_sack (-want +got)\n%s", diff)
+	}
+	for _, name := range []string{"samples.jsonl", "environment.json", "report.html"} {
+		here, there := f.read("r/"+name), f.read("sunk/r/"+name)
+		if here != there {
+			t.Errorf("%s on the sink differs", name)
+		}
+	}
+	if len(rec.Environment.Changed) > 0 {
+		t.Errorf("changed: %q", rec.Environment.Changed)
+	}
+	if len(rec.Environment.Profiles) != 4 {
+		t.Errorf("profiles in the environment: %v", rec.Environment.Profiles)
+	}
+}

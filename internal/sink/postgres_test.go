@@ -1,0 +1,152 @@
+package sink
+
+import (
+	"context"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/labtest"
+)
+
+// recorded is a directory that a run in the lab wrote.
+const recorded = "../result/testdata/v1"
+
+// startPostgres starts Debian's PostgreSQL in a folder, on a socket there and
+// nowhere else, as the user that the package made, and gives its address.
+func startPostgres(t *testing.T) string {
+	t.Helper()
+	labtest.Root(t)
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if len(found) == 0 {
+		labtest.Tool(t, "initdb", "postgresql")
+	}
+	bin := filepath.Dir(slices.Max(found))
+	dir, err := os.MkdirTemp("", "cnb-pg-") // the path of a socket must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	who, err := user.Lookup("postgres")
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid, err := strconv.Atoi(who.Uid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(dir, uid, -1); err != nil {
+		t.Fatal(err)
+	}
+	r := exec.NewRunner()
+	t.Cleanup(func() {
+		r.Close()
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	as := func(argv ...string) exec.Cmd {
+		return exec.Cmd{Argv: append([]string{"setpriv", "--reuid=" + who.Uid, "--regid=" + who.Gid, "--clear-groups"}, argv...), Dir: "/"}
+	}
+	data := filepath.Join(dir, "data")
+	if _, err := r.Run(t.Context(), as(filepath.Join(bin, "initdb"), "-D", data, "-A", "trust", "-N", "-E", "UTF8", "--locale=C.UTF-8", "-U", "postgres")); err != nil {
+		t.Fatal(err)
+	}
+	p, err := r.StartPiped(context.WithoutCancel(t.Context()), as(filepath.Join(bin, "postgres"), "-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "fsync=off"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.Kill()
+		_ = p.Wait()
+	})
+	address := "postgres:///postgres?user=postgres&host=" + dir
+	for range 200 {
+		if conn, err := pgx.Connect(t.Context(), address); err == nil {
+			conn.Close(t.Context())
+			return address
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("PostgreSQL does not answer: %s", p.Stderr())
+	return ""
+}
+
+// TestPush: all records arrive, a second push adds none, a run that went on adds
+// what is new, and what the database says is what the directory says.
+func TestPush(t *testing.T) {
+	address := startPostgres(t)
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(recorded)); err != nil {
+		t.Fatal(err)
+	}
+	samples := filepath.Join(dir, "samples.jsonl")
+	whole, err := os.ReadFile(samples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(strings.TrimSuffix(string(whole), "\n")+"\n", "\n")
+	half := strings.Join(lines[:10], "")
+	for _, step := range []struct {
+		name, records string
+		want          Pushed
+	}{
+		{"in mid-run", half, Pushed{Samples: 10, New: 10}},
+		{"again", half, Pushed{Samples: 10, New: 0}},
+		{"at its end", string(whole), Pushed{Samples: 36, New: 26}},
+		{"and again", string(whole), Pushed{Samples: 36, New: 0}},
+	} {
+		if err := os.WriteFile(samples, []byte(step.records), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Push(t.Context(), address, dir)
+		if err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if got.Samples != step.want.Samples || got.New != step.want.New || got.CampaignID == "" {
+			t.Errorf("%s: %+v, want %+v", step.name, got, step.want)
+		}
+	}
+	conn, err := pgx.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	var campaigns, all, same int
+	err = conn.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM cnibench_campaigns WHERE finished IS NOT NULL), count(*),
+		count(*) FILTER (WHERE record->>'id' = id AND (record->'cell'->>'mtu')::int = mtu
+			AND (status <> 'ok' OR metrics = record->'metrics'))
+		FROM cnibench_samples`).Scan(&campaigns, &all, &same)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if campaigns != 1 || all != 36 || same != 36 {
+		t.Errorf("%d campaigns, %d samples, %d of them as recorded; want 1, 36, 36", campaigns, all, same)
+	}
+}
+
+func TestPushRefuses(t *testing.T) {
+	for _, c := range []struct{ address, dir, want string }{
+		{"postgres://me:secret@db/x", recorded, "PGPASSWORD"},
+		{"postgres://db/x?password=secret", recorded, "PGPASSWORD"},
+		{"host=db password=secret", recorded, "PGPASSWORD"},
+		{"postgres://db:port/x", recorded, "want postgres://"},
+		{"postgres:///x?host=/nonexistent", t.TempDir(), "no result directory"},
+		{"postgres:///x?host=/nonexistent", recorded, "connect to the database"},
+	} {
+		_, err := Push(t.Context(), c.address, c.dir)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.address, err, c.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("the error shows the password: %v", err)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package hosts
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+)
+
+// spareBytes is what must be free on a host beside the program.
+const spareBytes = 16 << 20
+
+// take puts one line of the facts where it belongs. What is not a number
+// stays 0, which below means that it is not told.
+func (f *facts) take(key, value string) {
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil {
+		n = 0
+	}
+	switch key {
+	case "kernel":
+		f.kernel = value
+	case "uid":
+		f.root = value == "0"
+	case "python":
+		f.python = value != ""
+	case "free":
+		f.freeBytes = n * 1024
+	case "cpus":
+		f.cpus = int(n)
+	case "model":
+		f.cpuModel = value
+	case "memory":
+		f.memoryBytes = n * 1024
+	case "os":
+		f.os = value
+	case "device":
+		f.device = value
+	case "speed":
+		f.deviceMbps = int(n)
+	}
+}
+
+// check says what a host lacks, or nil.
+func (h Host) check(f facts, program string) error {
+	info, err := os.Stat(program)
+	if err != nil {
+		return err
+	}
+	need := info.Size() + spareBytes
+	switch {
+	case !f.python:
+		return &HostError{h.Name, "has no python3, which Ansible needs", "there: apt-get install python3"}
+	case !f.root:
+		return &HostError{h.Name, "its settings can be changed by root only", "set ansible_user: root, or ansible_become: true with a sudo that asks for no password"}
+	case f.freeBytes < need:
+		return &HostError{h.Name, fmt.Sprintf("%d MiB are free for %s, %d are needed", f.freeBytes>>20, h.Dir, need>>20), "make room, or name another folder in cnibench_dir"}
+	case f.device == "":
+		return &HostError{h.Name, "has no route to the other end", "mend cnibench_address, or name the device in cnibench_device"}
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+package hosts
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/ansible"
+	"github.com/cnibench/cnibench/internal/exec"
+)
+
+// scratchPattern names the folders that ansible-playbook is given. The lock
+// that a living owner holds tells them from those that a killed one left.
+const scratchPattern = "cnb-ansible-*"
+
+// player runs the collection's playbooks.
+type player struct {
+	runner *exec.Runner
+	dir    *os.File // a folder of its own, locked
+}
+
+// newPlayer writes the collection to a folder, as Ansible reads files alone.
+func newPlayer(r *exec.Runner) (*player, error) {
+	if _, err := exec.LookPath("ansible-playbook"); err != nil {
+		return nil, errors.New("hosts are changed by Ansible, which is not here: apt-get install --no-install-recommends ansible-core")
+	}
+	path, err := os.MkdirTemp("", scratchPattern)
+	if err != nil {
+		return nil, err
+	}
+	p := &player{runner: r}
+	if p.dir, err = os.Open(path); err == nil {
+		err = unix.Flock(int(p.dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if err == nil {
+		err = os.CopyFS(filepath.Join(path, "ansible_collections", "cnibench", "testbed"), ansible.Files)
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(path))
+	}
+	return p, nil
+}
+
+func (p *player) close() error {
+	return errors.Join(os.RemoveAll(p.dir.Name()), p.dir.Close())
+}
+
+// ClearScratch removes what killed owners left of their folders, and names it.
+func ClearScratch() ([]string, error) {
+	left, err := filepath.Glob(filepath.Join(os.TempDir(), scratchPattern))
+	errs := []error{err}
+	var cleared []string
+	for _, path := range left {
+		f, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+				err = os.RemoveAll(path)
+				cleared = append(cleared, path)
+			}
+			err = errors.Join(err, f.Close())
+		}
+		errs = append(errs, err)
+	}
+	return cleared, errors.Join(errs...)
+}
+
+// env is what Ansible is told beside its arguments. Nothing of the user's own
+// configuration of connections is undone: it comes from the inventory.
+func (p *player) env() []string {
+	at := func(name string) string { return filepath.Join(p.dir.Name(), name) }
+	return []string{
+		"LC_ALL=C.UTF-8", "ANSIBLE_NOCOLOR=1", "ANSIBLE_DEPRECATION_WARNINGS=0", "ANSIBLE_LOCALHOST_WARNING=0",
+		"ANSIBLE_COLLECTIONS_PATH=" + p.dir.Name(), "ANSIBLE_COLLECTIONS_PATHS=" + p.dir.Name(),
+		"ANSIBLE_HOME=" + at("home"), "ANSIBLE_LOCAL_TEMP=" + at("local"), "ANSIBLE_RETRY_FILES_ENABLED=0",
+		// The folder is there on every host, and Ansible's own below it are removed.
+		"ANSIBLE_REMOTE_TEMP=/tmp", "ANSIBLE_REMOTE_TMP=/tmp",
+		"ANSIBLE_STDOUT_CALLBACK=cnibench.testbed.records", "ANSIBLE_PIPELINING=1", "ANSIBLE_PYTHON_INTERPRETER=auto_silent",
+		// No connection outlives a task, so none is left behind.
+		"ANSIBLE_SSH_ARGS=-o ControlMaster=no -o BatchMode=yes -o StrictHostKeyChecking=yes -o ConnectTimeout=10 -o LogLevel=ERROR",
+		"ANSIBLE_SSH_RETRIES=0",
+	}
+}
+
+// record is one line of the callback cnibench.testbed.records.
+type record struct {
+	Event, Host, Task, Role string
+	Changed                 bool
+	Ignored                 bool
+	Msg                     any
+	Stdout, Stderr          string
+	ModuleStderr            string `json:"module_stderr"`
+	Settings                []madeSetting
+	Values                  map[string]string
+	Restored                []string
+	PIDs                    []int
+}
+
+// madeSetting is what the module host_settings says of a setting.
+type madeSetting struct {
+	Name, Asked, Reason string
+	Before, Value       *string
+}
+
+// play runs a playbook of the collection. The records are given even where it
+// fails; the error then has one line for each host.
+func (p *player) play(ctx context.Context, inventory, name string, vars map[string]any, limit string) ([]record, error) {
+	data, err := json.Marshal(vars)
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(p.dir.Name(), "vars.json")
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		return nil, err
+	}
+	argv := []string{"ansible-playbook", "-i", inventory, "-e", "@" + file, "cnibench.testbed." + name}
+	if limit != "" {
+		argv = append(argv, "--limit", limit)
+	}
+	res, err := p.runner.Run(ctx, exec.Cmd{Argv: argv, Env: p.env()})
+	records, rest := parseRecords(res.Stdout)
+	if err == nil {
+		return records, nil
+	}
+	if ctx.Err() != nil {
+		return records, fmt.Errorf("%s: %w", name, context.Cause(ctx))
+	}
+	if failed := failures(records); failed != nil {
+		return records, failed
+	}
+	return records, fmt.Errorf("%s: %w %s", name, err, rest)
+}
+
+// parseRecords takes the callback's lines out of all that is printed.
+func parseRecords(out []byte) (records []record, rest string) {
+	var other []string
+	for line := range bytes.Lines(out) {
+		var r record
+		if json.Unmarshal(line, &r) == nil && r.Event != "" {
+			records = append(records, r)
+		} else if text := strings.TrimSpace(string(line)); text != "" {
+			other = append(other, text)
+		}
+	}
+	return records, strings.Join(other, "; ")
+}
+
+// failures makes one error for each host that failed.
+func failures(records []record) error {
+	var errs []error
+	for _, r := range records {
+		said := strings.TrimSpace(fmt.Sprint(r.Msg))
+		if r.ModuleStderr != "" {
+			said += ": " + lastLine(r.ModuleStderr)
+		}
+		switch {
+		case r.Event == "unreachable":
+			errs = append(errs, unreachable(r.Host, said, nil))
+		case r.Event == "failed" && !r.Ignored:
+			if r.Stderr != "" {
+				said += ": " + lastLine(r.Stderr)
+			}
+			errs = append(errs, &HostError{Host: r.Host, Text: strings.Join(strings.Fields(r.Task+": "+said), " ")})
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,169 @@
+package hosts
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Bootstrap asks every host whether it can be used, and puts back what a
+// killed run left there.
+func (b *Bed) Bootstrap(ctx context.Context) error {
+	good, err := b.ask(ctx)
+	if len(good) == 0 || err != nil && !b.options.KeepGoing {
+		return err
+	}
+	records, playErr := b.player.play(ctx, b.inventory.Path, "bootstrap", map[string]any{}, strings.Join(good, ","))
+	b.tellMended(records)
+	return errors.Join(err, playErr)
+}
+
+// ask gathers the facts of both ends, says what is wrong with each host, and
+// names those with which nothing is.
+func (b *Bed) ask(ctx context.Context) (good []string, err error) {
+	var errs []error
+	for i, e := range b.ends {
+		var err error
+		if e.address, err = e.host.dataAddress(ctx); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		peer, err := b.ends[1-i].host.dataAddress(ctx)
+		if err != nil {
+			continue // told when its own turn comes
+		}
+		e.facts, err = e.host.ask(ctx, b.options.Runner, peer.String())
+		if err == nil {
+			err = e.host.check(e.facts, b.options.Program)
+		}
+		if err == nil {
+			good = append(good, e.host.Name)
+		}
+		errs = append(errs, err)
+	}
+	if sink := b.inventory.Sink; sink != nil {
+		if _, err := sink.run(ctx, b.options.Runner, "true"); err != nil && b.options.KeepGoing {
+			b.options.Say("the sink is left out: %v", err)
+			b.inventory.Sink = nil
+		} else if err != nil {
+			errs = append(errs, fmt.Errorf("sink: %w", err))
+		} else {
+			good = append(good, sink.Name)
+		}
+	}
+	return good, errors.Join(errs...)
+}
+
+// tellMended says what a step found of a killed run.
+func (b *Bed) tellMended(records []record) {
+	for _, r := range records {
+		if len(r.Restored) > 0 {
+			b.options.Say("%s: put back what a killed run had changed: %s", r.Host, strings.Join(r.Restored, ", "))
+		}
+		if len(r.PIDs) > 0 {
+			b.options.Say("%s: ended %d agents that a killed run had left", r.Host, len(r.PIDs))
+		}
+	}
+}
+
+// Deploy copies this program to client and server.
+func (b *Bed) Deploy(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	vars := map[string]any{"program": b.options.Program}
+	b.standing = true // also where it fails half-way
+	_, err := b.player.play(ctx, b.inventory.Path, "deploy", vars, "")
+	return err
+}
+
+// Destroy puts both hosts back as they were, whatever run changed them.
+func (b *Bed) Destroy(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.destroy(ctx)
+}
+
+func (b *Bed) destroy(ctx context.Context) error {
+	records, err := b.player.play(ctx, b.inventory.Path, "destroy", map[string]any{}, "")
+	if !b.standing {
+		b.tellMended(records)
+	}
+	if err != nil {
+		return fmt.Errorf("not all is as it was; when the hosts answer: cnibench hosts reset --inventory %s: %w", b.options.Inventory, err)
+	}
+	b.standing, b.tuned = false, tuning{}
+	return nil
+}
+
+// Collect copies a result directory into a folder of the sink, under its own
+// name. Again, it copies what is new.
+func (b *Bed) Collect(ctx context.Context, dir string) error {
+	if b.inventory.Sink == nil {
+		return fmt.Errorf("inventory %s has no group sink: name a host in it, with cnibench_sink_dir", b.inventory.Path)
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(abs, "samples.jsonl")); err != nil {
+		return fmt.Errorf("no result directory: %w", err)
+	}
+	archive := filepath.Join(b.player.dir.Name(), "results.tar.gz")
+	if err := pack(abs, archive); err != nil {
+		return fmt.Errorf("pack %s: %w", dir, err)
+	}
+	vars := map[string]any{"archive": archive, "cnibench_sink_dir": b.inventory.Sink.SinkDir}
+	_, err = b.player.play(ctx, b.inventory.Path, "collect", vars, b.inventory.Sink.Name)
+	return errors.Join(err, os.Remove(archive))
+}
+
+// pack writes a folder's files into a tar file, below the folder's own name.
+func pack(dir, archive string) (err error) {
+	f, err := os.Create(archive)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	zip := gzip.NewWriter(f)
+	out := tar.NewWriter(zip)
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() && !d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(filepath.Dir(dir), path)
+		if err != nil {
+			return err
+		}
+		return packOne(out, path, rel)
+	})
+	return errors.Join(err, out.Close(), zip.Close())
+}
+
+func packOne(out *tar.Writer, path, name string) error {
+	in, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	h, err := tar.FileInfoHeader(info, "")
+	if err != nil {
+		return err
+	}
+	h.Name, h.Uname, h.Gname, h.Uid, h.Gid = name, "", "", 0, 0
+	if err := out.WriteHeader(h); err != nil || info.IsDir() {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return err
+}
