@@ -8,6 +8,7 @@
 // run make bpf, which needs Debian's clang-19, llvm-19 and libbpf-dev.
 package bpf
 
-//go:generate go run github.com/cilium/ebpf/cmd/bpf2go -target bpfel -type endpoint -type remote -type prefix -type policy_key -type policy_entry Cilium cilium.c
+//go:generate go run github.com/cilium/ebpf/cmd/bpf2go -target bpfel -type endpoint -type remote -type prefix -type prefix6 -type policy_key -type policy_entry Cilium cilium.c
 //go:generate go run github.com/cilium/ebpf/cmd/bpf2go -target bpfel -type route -type prefix Calico calico.c
 //go:generate go run github.com/cilium/ebpf/cmd/bpf2go -target bpfel Sockmap sockmap.c
+//go:generate go run github.com/cilium/ebpf/cmd/bpf2go -target bpfel -type service_key -type service_slot -type service_backend Service service.c

@@ -11,15 +11,18 @@
  *   cnb_from_host        cil_from_host        bpf_host.c     egress of cilium_host
  */
 #include "common.h"
+#include "ndp.h"
 
 /* Set for each program that is loaded; the verifier removes the branches that
  * they rule out, as Cilium's own configuration does. */
 volatile const __be32 endpoint_address;	/* of the pod that the program is for */
+volatile const struct in6_addr endpoint_address6;
 volatile const __u32 endpoint_id;
 volatile const __u32 endpoint_identity;
 volatile const __u32 netdev_ifindex;	/* eth0 */
 volatile const __u32 tunnel_ifindex;	/* cilium_vxlan; 0: native routing */
 volatile const bool with_policy;	/* connection tracking and policy */
+volatile const bool with_ipv6;		/* without policy alone */
 
 /* Identities that Cilium reserves. */
 #define IDENTITY_HOST 1
@@ -49,6 +52,14 @@ struct remote {
 	__be32 tunnel;	/* the node's address; 0: not by tunnel */
 };
 
+/* The same for IPv6; Cilium has one map for both. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct in6_addr);
+	__type(value, struct endpoint);
+} cnb_endpoints6 SEC(".maps");
+
 /* cilium_ipcache: who has an address, and behind which node. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
@@ -57,6 +68,19 @@ struct {
 	__type(key, struct prefix);
 	__type(value, struct remote);
 } cnb_ipcache SEC(".maps");
+
+struct prefix6 {
+	__u32 prefixlen;
+	struct in6_addr address;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 4096);
+	__type(key, struct prefix6);
+	__type(value, struct remote);
+} cnb_ipcache6 SEC(".maps");
 
 #define EGRESS 0
 #define INGRESS 1
@@ -115,6 +139,20 @@ static __always_inline struct remote *remote_of(__be32 address)
 	struct prefix key = { .prefixlen = 32, .address = address };
 
 	return bpf_map_lookup_elem(&cnb_ipcache, &key);
+}
+
+static __always_inline struct endpoint *endpoint_of6(const struct in6_addr *address)
+{
+	struct in6_addr key = *address;
+
+	return bpf_map_lookup_elem(&cnb_endpoints6, &key);
+}
+
+static __always_inline struct remote *remote_of6(const struct in6_addr *address)
+{
+	struct prefix6 key = { .prefixlen = 128, .address = *address };
+
+	return bpf_map_lookup_elem(&cnb_ipcache6, &key);
 }
 
 /* The lifetimes of ct_update_timeout in lib/conntrack.h: established TCP 8,000
@@ -198,18 +236,8 @@ static __always_inline bool admit(struct __sk_buff *skb, struct iphdr *ip, __u32
 	return true;
 }
 
-/* deliver is ipv4_local_delivery: one hop less, the pod's Ethernet addresses,
- * and the ingress policy of the pod. */
-static __always_inline int deliver(struct __sk_buff *skb, struct iphdr *ip, struct endpoint *ep, __u32 from,
-				   bool from_host)
+static __always_inline int into_pod(struct ethhdr *eth, struct endpoint *ep, bool from_host)
 {
-	struct ethhdr *eth;
-
-	if (with_policy && !admit(skb, ip, ep->id, from, INGRESS, from_host))
-		return drop(COUNT_DROP_DENIED);
-	if (!decrease_ttl(ip))
-		return drop(COUNT_DROP_OTHER);
-	eth = (struct ethhdr *)((void *)ip - ETH_HLEN);
 	__builtin_memcpy(eth->h_source, ep->node_mac, ETH_ALEN);
 	__builtin_memcpy(eth->h_dest, ep->mac, ETH_ALEN);
 	if (from_host) { /* redirect_peer is for what comes in, not for what goes out */
@@ -218,6 +246,27 @@ static __always_inline int deliver(struct __sk_buff *skb, struct iphdr *ip, stru
 	}
 	count(COUNT_TO_PEER);
 	return bpf_redirect_peer(ep->ifindex, 0);
+}
+
+/* deliver is ipv4_local_delivery: one hop less, the pod's Ethernet addresses,
+ * and the ingress policy of the pod. */
+static __always_inline int deliver(struct __sk_buff *skb, struct iphdr *ip, struct endpoint *ep, __u32 from,
+				   bool from_host)
+{
+	if (with_policy && !admit(skb, ip, ep->id, from, INGRESS, from_host))
+		return drop(COUNT_DROP_DENIED);
+	if (!decrease_ttl(ip))
+		return drop(COUNT_DROP_OTHER);
+	return into_pod((void *)ip - ETH_HLEN, ep, from_host);
+}
+
+/* deliver6 is ipv6_local_delivery. */
+static __always_inline int deliver6(struct ipv6hdr *ip, struct endpoint *ep, bool from_host)
+{
+	if (ip->hop_limit <= 1)
+		return drop(COUNT_DROP_OTHER);
+	ip->hop_limit--;
+	return into_pod((void *)ip - ETH_HLEN, ep, from_host);
 }
 
 /* encap is encap_and_redirect: the sender's identity is the tunnel's VNI. */
@@ -288,12 +337,88 @@ static __always_inline int to_remote(struct __sk_buff *skb, struct iphdr *ip)
 	return bpf_redirect_neigh(netdev_ifindex, NULL, 0, 0);
 }
 
+static __always_inline int from_container6(struct __sk_buff *skb)
+{
+	struct in6_addr own = endpoint_address6;
+	struct remote *r = NULL;
+	struct endpoint *ep;
+	struct ipv6hdr *ip;
+
+	if (is_solicitation(skb)) {
+		ep = endpoint_of6(&own);
+		if (!ep || !answer_solicitation(skb, ep->node_mac))
+			return drop(COUNT_DROP_OTHER);
+		count(COUNT_ARP);
+		return bpf_redirect(skb->ifindex, 0);
+	}
+	ip = ipv6(skb);
+	if (!ip)
+		return drop(COUNT_DROP_OTHER);
+	count(COUNT_FROM_POD);
+	if (!same6(&ip->saddr, &own))
+		return drop(COUNT_DROP_SPOOFED);
+	ep = endpoint_of6(&ip->daddr);
+	if (ep && ep->flags & ENDPOINT_HOST) {
+		count(COUNT_TO_STACK);
+		return TC_ACT_OK;
+	}
+	if (ep)
+		return deliver6(ip, ep, false);
+	if (tunnel_ifindex)
+		r = remote_of6(&ip->daddr);
+	if (r && r->tunnel)
+		return encap(skb, r->tunnel, endpoint_identity);
+	if (ip->hop_limit <= 1)
+		return drop(COUNT_DROP_OTHER);
+	ip->hop_limit--;
+	count(COUNT_TO_NEIGH);
+	return bpf_redirect_neigh(netdev_ifindex, NULL, 0, 0);
+}
+
+/* to_pod6 is for what comes in from the wire or out of the tunnel. */
+static __always_inline int to_pod6(struct __sk_buff *skb, __u32 from)
+{
+	struct ipv6hdr *ip = ipv6(skb);
+	struct endpoint *ep;
+
+	if (!ip)
+		return drop(COUNT_DROP_OTHER);
+	count(from);
+	ep = endpoint_of6(&ip->daddr);
+	if (!ep || ep->flags & ENDPOINT_HOST) {
+		count(COUNT_TO_STACK);
+		return TC_ACT_OK;
+	}
+	return deliver6(ip, ep, false);
+}
+
+static __always_inline int from_host6(struct __sk_buff *skb)
+{
+	struct ipv6hdr *ip = ipv6(skb);
+	struct remote *r = NULL;
+	struct endpoint *ep;
+
+	if (!ip)
+		return drop(COUNT_DROP_OTHER);
+	count(COUNT_FROM_HOST);
+	ep = endpoint_of6(&ip->daddr);
+	if (ep && !(ep->flags & ENDPOINT_HOST))
+		return deliver6(ip, ep, true);
+	if (tunnel_ifindex)
+		r = remote_of6(&ip->daddr);
+	if (r && r->tunnel)
+		return encap(skb, r->tunnel, IDENTITY_HOST);
+	return drop(COUNT_DROP_OTHER);
+}
+
 SEC("tc")
 int cnb_from_container(struct __sk_buff *skb)
 {
 	struct endpoint *ep;
 	struct iphdr *ip;
 
+	if (with_ipv6 && skb->protocol == bpf_htons(ETH_P_IPV6))
+		return from_container6(skb);
 	if (skb->protocol == bpf_htons(ETH_P_ARP))
 		return answer_arp(skb);
 	if (skb->protocol != bpf_htons(ETH_P_IP) || !(ip = ipv4(skb)))
@@ -320,6 +445,8 @@ int cnb_from_netdev(struct __sk_buff *skb)
 	struct endpoint *ep;
 	struct iphdr *ip;
 
+	if (with_ipv6 && skb->protocol == bpf_htons(ETH_P_IPV6))
+		return to_pod6(skb, COUNT_FROM_WIRE);
 	if (skb->protocol != bpf_htons(ETH_P_IP) || !(ip = ipv4(skb)))
 		return TC_ACT_OK;
 	count(COUNT_FROM_WIRE);
@@ -340,6 +467,10 @@ int cnb_from_overlay(struct __sk_buff *skb)
 	struct endpoint *ep;
 	struct iphdr *ip;
 
+	if (with_ipv6 && skb->protocol == bpf_htons(ETH_P_IPV6)) {
+		bpf_skb_change_type(skb, PACKET_HOST);
+		return to_pod6(skb, COUNT_FROM_TUNNEL);
+	}
 	if (skb->protocol != bpf_htons(ETH_P_IP) || !(ip = ipv4(skb)) ||
 	    bpf_skb_get_tunnel_key(skb, &key, sizeof(key), 0))
 		return drop(COUNT_DROP_OTHER);
@@ -361,6 +492,8 @@ int cnb_from_host(struct __sk_buff *skb)
 	struct endpoint *ep;
 	struct iphdr *ip;
 
+	if (with_ipv6 && skb->protocol == bpf_htons(ETH_P_IPV6))
+		return from_host6(skb);
 	if (skb->protocol != bpf_htons(ETH_P_IP) || !(ip = ipv4(skb)))
 		return drop(COUNT_DROP_OTHER);
 	count(COUNT_FROM_HOST);

@@ -43,6 +43,14 @@ type CiliumEndpoint struct {
 	NodeMac  [6]uint8
 }
 
+type CiliumIn6Addr struct {
+	_    structs.HostLayout
+	In6U struct {
+		_       structs.HostLayout
+		U6Addr8 [16]uint8
+	}
+}
+
 type CiliumPolicyEntry struct {
 	_    structs.HostLayout
 	Deny uint32
@@ -64,6 +72,12 @@ type CiliumPrefix struct {
 	Address   uint32
 }
 
+type CiliumPrefix6 struct {
+	_         structs.HostLayout
+	Prefixlen uint32
+	Address   CiliumIn6Addr
+}
+
 type CiliumRemote struct {
 	_        structs.HostLayout
 	Identity uint32
@@ -77,17 +91,21 @@ const (
 	CiliumMapCnbCounters       = "cnb_counters"
 	CiliumMapCnbCt             = "cnb_ct"
 	CiliumMapCnbEndpoints      = "cnb_endpoints"
+	CiliumMapCnbEndpoints6     = "cnb_endpoints6"
 	CiliumMapCnbIpcache        = "cnb_ipcache"
+	CiliumMapCnbIpcache6       = "cnb_ipcache6"
 	CiliumMapCnbPolicy         = "cnb_policy"
 	CiliumProgCnbFromContainer = "cnb_from_container"
 	CiliumProgCnbFromHost      = "cnb_from_host"
 	CiliumProgCnbFromNetdev    = "cnb_from_netdev"
 	CiliumProgCnbFromOverlay   = "cnb_from_overlay"
 	CiliumVarEndpointAddress   = "endpoint_address"
+	CiliumVarEndpointAddress6  = "endpoint_address6"
 	CiliumVarEndpointId        = "endpoint_id"
 	CiliumVarEndpointIdentity  = "endpoint_identity"
 	CiliumVarNetdevIfindex     = "netdev_ifindex"
 	CiliumVarTunnelIfindex     = "tunnel_ifindex"
+	CiliumVarWithIpv6          = "with_ipv6"
 	CiliumVarWithPolicy        = "with_policy"
 )
 
@@ -143,11 +161,13 @@ type CiliumProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type CiliumMapSpecs struct {
-	CnbCounters  *ebpf.MapSpec `ebpf:"cnb_counters"`
-	CnbCt        *ebpf.MapSpec `ebpf:"cnb_ct"`
-	CnbEndpoints *ebpf.MapSpec `ebpf:"cnb_endpoints"`
-	CnbIpcache   *ebpf.MapSpec `ebpf:"cnb_ipcache"`
-	CnbPolicy    *ebpf.MapSpec `ebpf:"cnb_policy"`
+	CnbCounters   *ebpf.MapSpec `ebpf:"cnb_counters"`
+	CnbCt         *ebpf.MapSpec `ebpf:"cnb_ct"`
+	CnbEndpoints  *ebpf.MapSpec `ebpf:"cnb_endpoints"`
+	CnbEndpoints6 *ebpf.MapSpec `ebpf:"cnb_endpoints6"`
+	CnbIpcache    *ebpf.MapSpec `ebpf:"cnb_ipcache"`
+	CnbIpcache6   *ebpf.MapSpec `ebpf:"cnb_ipcache6"`
+	CnbPolicy     *ebpf.MapSpec `ebpf:"cnb_policy"`
 }
 
 // CiliumVariableSpecs contains global variables before they are loaded into the kernel.
@@ -155,10 +175,12 @@ type CiliumMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type CiliumVariableSpecs struct {
 	EndpointAddress  *ebpf.VariableSpec `ebpf:"endpoint_address"`
+	EndpointAddress6 *ebpf.VariableSpec `ebpf:"endpoint_address6"`
 	EndpointId       *ebpf.VariableSpec `ebpf:"endpoint_id"`
 	EndpointIdentity *ebpf.VariableSpec `ebpf:"endpoint_identity"`
 	NetdevIfindex    *ebpf.VariableSpec `ebpf:"netdev_ifindex"`
 	TunnelIfindex    *ebpf.VariableSpec `ebpf:"tunnel_ifindex"`
+	WithIpv6         *ebpf.VariableSpec `ebpf:"with_ipv6"`
 	WithPolicy       *ebpf.VariableSpec `ebpf:"with_policy"`
 }
 
@@ -182,11 +204,13 @@ func (o *CiliumObjects) Close() error {
 //
 // It can be passed to LoadCiliumObjects or ebpf.CollectionSpec.LoadAndAssign.
 type CiliumMaps struct {
-	CnbCounters  *ebpf.Map `ebpf:"cnb_counters"`
-	CnbCt        *ebpf.Map `ebpf:"cnb_ct"`
-	CnbEndpoints *ebpf.Map `ebpf:"cnb_endpoints"`
-	CnbIpcache   *ebpf.Map `ebpf:"cnb_ipcache"`
-	CnbPolicy    *ebpf.Map `ebpf:"cnb_policy"`
+	CnbCounters   *ebpf.Map `ebpf:"cnb_counters"`
+	CnbCt         *ebpf.Map `ebpf:"cnb_ct"`
+	CnbEndpoints  *ebpf.Map `ebpf:"cnb_endpoints"`
+	CnbEndpoints6 *ebpf.Map `ebpf:"cnb_endpoints6"`
+	CnbIpcache    *ebpf.Map `ebpf:"cnb_ipcache"`
+	CnbIpcache6   *ebpf.Map `ebpf:"cnb_ipcache6"`
+	CnbPolicy     *ebpf.Map `ebpf:"cnb_policy"`
 }
 
 func (m *CiliumMaps) Close() error {
@@ -194,7 +218,9 @@ func (m *CiliumMaps) Close() error {
 		m.CnbCounters,
 		m.CnbCt,
 		m.CnbEndpoints,
+		m.CnbEndpoints6,
 		m.CnbIpcache,
+		m.CnbIpcache6,
 		m.CnbPolicy,
 	)
 }
@@ -204,10 +230,12 @@ func (m *CiliumMaps) Close() error {
 // It can be passed to LoadCiliumObjects or ebpf.CollectionSpec.LoadAndAssign.
 type CiliumVariables struct {
 	EndpointAddress  *ebpf.Variable `ebpf:"endpoint_address"`
+	EndpointAddress6 *ebpf.Variable `ebpf:"endpoint_address6"`
 	EndpointId       *ebpf.Variable `ebpf:"endpoint_id"`
 	EndpointIdentity *ebpf.Variable `ebpf:"endpoint_identity"`
 	NetdevIfindex    *ebpf.Variable `ebpf:"netdev_ifindex"`
 	TunnelIfindex    *ebpf.Variable `ebpf:"tunnel_ifindex"`
+	WithIpv6         *ebpf.Variable `ebpf:"with_ipv6"`
 	WithPolicy       *ebpf.Variable `ebpf:"with_policy"`
 }
 

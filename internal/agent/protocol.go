@@ -58,6 +58,8 @@ type HelloResult struct {
 // ServeParams starts the serving half of a sample.
 type ServeParams struct {
 	Program workload.Program `json:"program"`
+	// Port is to be served on; 0 is a free one.
+	Port uint16 `json:"port,omitempty"`
 }
 
 // ServeResult names the session and the port it serves on.

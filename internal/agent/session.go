@@ -35,9 +35,9 @@ func (s *server) serve(life context.Context, p ServeParams) (ServeResult, error)
 	var run func() (workload.Output, error)
 	var err error
 	if p.Program.Native != nil {
-		port, run, err = s.serveNative(ctx, se, p.Program)
+		port, run, err = s.serveNative(ctx, se, p)
 	} else {
-		port, run, err = s.serveTool(ctx, se, p.Program)
+		port, run, err = s.serveTool(ctx, se, p)
 	}
 	if err != nil {
 		cancel()
@@ -62,8 +62,10 @@ func (s *server) serve(life context.Context, p ServeParams) (ServeResult, error)
 	return ServeResult{Session: name, Port: port}, nil
 }
 
-func (s *server) serveNative(ctx context.Context, se *session, p workload.Program) (uint16, func() (workload.Output, error), error) {
-	srv, err := traffic.Listen(*p.Native)
+func (s *server) serveNative(ctx context.Context, se *session, asked ServeParams) (uint16, func() (workload.Output, error), error) {
+	p, cfg := asked.Program, *asked.Program.Native
+	cfg.Port = asked.Port
+	srv, err := traffic.Listen(cfg)
 	if err != nil {
 		return 0, nil, err
 	}

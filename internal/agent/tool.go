@@ -222,9 +222,9 @@ func unreachable(ctx context.Context, server string) string {
 }
 
 // serveTool starts a serving tool and waits until it serves.
-func (s *server) serveTool(ctx context.Context, se *session, p workload.Program) (uint16, func() (workload.Output, error), error) {
-	var port uint16
-	if p.Port {
+func (s *server) serveTool(ctx context.Context, se *session, asked ServeParams) (uint16, func() (workload.Output, error), error) {
+	p, port := asked.Program, asked.Port
+	if p.Port && port == 0 {
 		var err error
 		if port, err = freePort(); err != nil {
 			return 0, nil, err

@@ -112,7 +112,7 @@ func (r *run) traffic(ctx context.Context, w workload.Workload, p workload.Param
 	}()
 	serve.WithoutProbes = r.WithoutProbes
 	var session agent.ServeResult
-	if err := ends.Server.Agent.Call(ctx, agent.MethodServe, agent.ServeParams{Program: serve}, &session); err != nil {
+	if err := ends.Server.Agent.Call(ctx, agent.MethodServe, agent.ServeParams{Program: serve, Port: ends.ServerPort}, &session); err != nil {
 		return server, client, fmt.Errorf("server at %s: %w", ends.Server.Name, err)
 	}
 	target := netip.AddrPortFrom(ends.ServerAddress, session.Port)

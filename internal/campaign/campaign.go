@@ -6,6 +6,9 @@
 package campaign
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/result"
@@ -24,8 +27,13 @@ type Campaign struct {
 	Workloads []Workload `json:"workloads"`
 	MTU       []int      `json:"mtu"`
 	Families  []string   `json:"families"`
-	Probes    []string   `json:"probes"`
-	Sampling  Sampling   `json:"sampling"`
+	// Services and ServiceProxies are crossed for paths to services, Policies for
+	// networks that enforce policies.
+	Services       []int    `json:"services"`
+	ServiceProxies []string `json:"service_proxies"`
+	Policies       []int    `json:"policies"`
+	Probes         []string `json:"probes"`
+	Sampling       Sampling `json:"sampling"`
 }
 
 // Network is a network's name, or a mapping with a conflist of the user's own.
@@ -37,17 +45,22 @@ type Network struct {
 	// Contents is what the parser read from Conflist (one element) or
 	// Conflists (one for each node); nil for a network that is built in.
 	Contents [][]byte `json:"-"`
+	// Enforces tells that the network holds traffic against policies.
+	Enforces bool `json:"-"`
 }
 
 // Path is from where to where.
 type Path struct {
 	From      string `json:"from"`      // pod, host
-	To        string `json:"to"`        // pod, host
+	To        string `json:"to"`        // pod, host, cluster-ip, node-port
 	Placement string `json:"placement"` // intra-host, inter-host
 }
 
 // String is the path in the words of a record: "pod-to-host".
 func (p Path) String() string { return p.From + "-to-" + p.To }
+
+// ToService tells whether the path leads to a service.
+func (p Path) ToService() bool { return p.To == "cluster-ip" || p.To == "node-port" }
 
 // Workload is a traffic and the values of its factors; every combination is a cell.
 type Workload struct {
@@ -99,6 +112,9 @@ type Known struct {
 	Workloads []workload.Spec
 	Testbeds  []string
 	Probes    []string
+	// Enforcing are those of Networks that hold traffic against policies.
+	Enforcing      []string
+	ServiceProxies []string
 	// Recorded tells that the campaign is the copy in a result directory: its
 	// conflists are somewhere else and are not read.
 	Recorded bool
@@ -120,7 +136,21 @@ func (c Campaign) Notes() []string {
 	if !c.hasNetwork(result.HostNetwork) {
 		notes = append(notes, `no baseline: network "host" is not among the networks, so no efficiency is computed; add host to networks`)
 	}
+	var without []string
+	for _, n := range c.Networks {
+		if !n.Enforces && n.Name != result.HostNetwork {
+			without = append(without, n.Name)
+		}
+	}
+	if c.withPolicies() && len(without) > 0 {
+		notes = append(notes, fmt.Sprintf("policies are for networks that enforce them: these do not, and are measured without: %s", strings.Join(without, ", ")))
+	}
 	return notes
+}
+
+// withPolicies tells whether any number of policies but none is asked for.
+func (c Campaign) withPolicies() bool {
+	return slices.ContainsFunc(c.Policies, func(n int) bool { return n > 0 })
 }
 
 func (c Campaign) hasNetwork(name string) bool {

@@ -109,6 +109,7 @@ func TestDefaults(t *testing.T) {
 			{Name: "plain"},
 		},
 		MTU: []int{1500}, Families: []string{"ipv4"}, Probes: []string{"cpu", "process", "counters", "stacks"},
+		Services: []int{1}, ServiceProxies: []string{"iptables"}, Policies: []int{0},
 		Sampling: Sampling{Seconds: 1, WarmupSeconds: 0.2, MinBlocks: 5, MaxBlocks: 20, TargetRelativeHalfwidth: 0.02, Confidence: 0.95, Retries: 1},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -129,12 +130,13 @@ func TestEveryKey(t *testing.T) {
 	want := Campaign{
 		Name: "everything", Testbed: "lab",
 		Networks: []Network{
-			{Name: "host"}, {Name: "flannel/vxlan"},
+			{Name: "host"}, {Name: "flannel/vxlan"}, {Name: "calico/direct", Enforces: true},
 			{Name: "mine", Conflist: "./mine.conflist", Contents: [][]byte{conflist}},
 			{Name: "mine/per-node", Conflists: []string{"mine.conflist", "mine.conflist"}, Contents: [][]byte{conflist, conflist}},
 		},
 		Links: []string{"1-gigabit", "10-gigabit"}, Profiles: []string{"default_settings"},
-		Paths: []Path{{"pod", "pod", "intra-host"}, {"pod", "host", "inter-host"}, {"host", "host", "inter-host"}},
+		Paths: []Path{{"pod", "pod", "intra-host"}, {"pod", "host", "inter-host"}, {"pod", "cluster-ip", "inter-host"},
+			{"pod", "node-port", "intra-host"}, {"host", "host", "inter-host"}},
 		Workloads: []Workload{
 			{Name: "tcp_stream", MessageBytes: []int{1472, 65536}, Streams: []int{1, 8}, Direction: []string{"forward", "bidirectional"},
 				RateBitsPerSecond: []float64{1e9, 2.5e9}, ZeroCopy: []bool{false, true}, PinCPUs: []bool{true}},
@@ -145,6 +147,7 @@ func TestEveryKey(t *testing.T) {
 			{Name: "iperf3", Protocol: []string{"udp", "tcp"}, MessageBytes: []int{1460}, Streams: []int{1}},
 		},
 		MTU: []int{1500, 9000}, Families: []string{"ipv4", "ipv6"}, Probes: []string{"cpu", "process", "counters", "stacks"},
+		Services: []int{1, 10000}, ServiceProxies: []string{"iptables", "ebpf"}, Policies: []int{0, 1000},
 		Sampling: Sampling{Seconds: 0.5, WarmupSeconds: 0, MinBlocks: 3, MaxBlocks: 3, MaxSeconds: 300, TargetRelativeHalfwidth: 0.05, Confidence: 0.99, Retries: 0},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

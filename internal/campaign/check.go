@@ -13,9 +13,11 @@ import (
 func (d *decoder) check(c *Campaign) {
 	for i, n := range c.Networks {
 		d.checkNetwork(place{"networks", i}, n)
+		c.Networks[i].Enforces = contains(d.known.Enforcing, n.Name)
 	}
 	if d.good(place{"networks"}) && d.good(place{"paths"}) {
 		d.checkPaths(c)
+		d.checkRules(c)
 	}
 	for i := range c.Workloads {
 		d.checkWorkload(place{"workloads", i}, &c.Workloads[i])
@@ -70,6 +72,27 @@ func (d *decoder) checkPaths(c *Campaign) {
 		if !toPods && n.Name != result.HostNetwork {
 			d.fail(place{"networks", i}, "add {from: pod, to: pod} to paths", "network %q would not be measured: every path is host-to-host", n.Name)
 		}
+	}
+}
+
+// checkRules refuses numbers of services and policies that nothing would be
+// measured with, and paths to services that no traffic takes.
+func (d *decoder) checkRules(c *Campaign) {
+	toService := false
+	for i, p := range c.Paths {
+		toService = toService || p.ToService()
+		if p.ToService() && p.From != "pod" {
+			d.fail(place{"paths", i}, "write from: pod", "%s is reached from pods, not from %s", p.To, p.From)
+		}
+	}
+	for _, name := range []string{"services", "service_proxies"} {
+		if d.root.child(name) != nil && !toService {
+			d.fail(place{name}, "add {from: pod, to: cluster-ip} to paths", "no path leads to a service")
+		}
+	}
+	enforces := slices.ContainsFunc(c.Networks, func(n Network) bool { return n.Enforces })
+	if c.withPolicies() && !enforces {
+		d.fail(place{"policies"}, "add one that does to networks: "+strings.Join(d.known.Enforcing, ", "), "no network enforces policies")
 	}
 }
 
@@ -183,7 +206,8 @@ func (c Campaign) combinations() float64 {
 		}
 		traffics += n
 	}
-	for _, values := range []int{len(c.Networks), len(c.Links), len(c.Profiles), len(c.Paths), len(c.MTU), len(c.Families)} {
+	for _, values := range []int{len(c.Networks), len(c.Links), len(c.Profiles), len(c.Paths), len(c.MTU), len(c.Families),
+		len(c.Services), len(c.ServiceProxies), len(c.Policies)} {
 		traffics *= float64(values)
 	}
 	return traffics

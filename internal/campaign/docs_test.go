@@ -26,6 +26,12 @@ func known() campaign.Known {
 	k := campaign.Known{Testbeds: []string{"lab", "hosts"}, Profiles: profile.Names(), Probes: probe.Names()}
 	for _, n := range network.List() {
 		k.Networks = append(k.Networks, n.Name)
+		if n.Policy {
+			k.Enforcing = append(k.Enforcing, n.Name)
+		}
+	}
+	for _, p := range network.ServiceProxies() {
+		k.ServiceProxies = append(k.ServiceProxies, p.Name)
 	}
 	for _, l := range lab.Links() {
 		k.Links = append(k.Links, l.Name)

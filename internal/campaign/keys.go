@@ -59,6 +59,8 @@ const (
 	maxUDPPayload = 65507 // 65535 less the IPv4 (20) and UDP (8) headers: RFC 791, RFC 768
 	minIPv6MTU    = 1280  // RFC 8200 §5
 	maxCells      = 100_000
+	maxServices   = 30_000
+	maxPolicies   = 1000
 	week          = 7 * 24 * 3600
 )
 
@@ -108,6 +110,12 @@ func campaignKeys(known Known) []key {
 			doc: "MTU of the link between nodes, bytes; an encapsulation makes that of the pods smaller. IPv6 needs 1280."},
 		{name: "families", def: "[ipv4]", kind: "address family", names: []string{"ipv4", "ipv6"}, example: "[ipv4, ipv6]",
 			doc: "The address families."},
+		{name: "services", def: "[1]", kind: "number of services", bounds: bounds{min: 1, max: maxServices}, example: "[1, 100, 1000, 10000]",
+			doc: "How many services are programmed on each node, one of which the traffic goes to. For paths to cluster-ip and node-port."},
+		{name: "service_proxies", def: "[iptables]", kind: "service proxy", names: closed(known.ServiceProxies), example: "[iptables, nftables, ebpf]",
+			doc: "What carries services out: kube-proxy's own rule structure in one of its modes, or eBPF at the socket as Cilium does. For paths to cluster-ip and node-port."},
+		{name: "policies", def: "[0]", kind: "number of policies", bounds: bounds{min: 0, max: maxPolicies}, example: "[0, 10, 100, 1000]",
+			doc: "How many policies traffic is held against in vain before the one that allows it, in the network's own enforcement. Networks that enforce none are measured without."},
 		{name: "probes", def: "[cpu, process, counters, stacks]", kind: "probe", names: closed(known.Probes), example: "[cpu, process]",
 			doc: "What is read beside the traffic: cpu is the time of the machine by mode, process that of the two ends, counters the CPU's cycles and instructions, stacks where in the kernel the time goes."},
 		{name: "sampling", def: "{}", kind: "sampling", example: "{seconds: 1, min_blocks: 5}",
@@ -130,7 +138,8 @@ func pathKeys() []key {
 	ends := []string{"pod", "host"}
 	return []key{
 		{name: "from", required: true, kind: "end", names: ends, example: "pod", doc: "Where the client is."},
-		{name: "to", required: true, kind: "end", names: ends, example: "pod", doc: "Where the server is."},
+		{name: "to", required: true, kind: "end", names: append(ends, "cluster-ip", "node-port"), example: "pod",
+			doc: "What it sends to: the server's pod or host; or, from pods, a service's own address or its port at the address of the server's node, behind which the server's pod is."},
 		{name: "placement", def: "inter-host", kind: "placement", names: []string{"intra-host", "inter-host"}, example: "intra-host",
 			doc: "Both on one node, or on two."},
 	}

@@ -7,11 +7,12 @@ import "github.com/cnibench/cnibench/internal/workload"
 func testKnown() Known {
 	rr := []string{"message_bytes", "response_bytes", "streams", "rate_per_second", "burst", "pin_cpus"}
 	return Known{
-		Networks: []string{"host", "bridge", "flannel/vxlan", "flannel/host-gw", "calico/direct", "macvlan"},
-		Links:    []string{"unshaped", "1-gigabit", "10-gigabit"},
-		Profiles: []string{"default_settings", "kernel_optimizations"},
-		Testbeds: []string{"lab"},
-		Probes:   []string{"cpu", "process", "counters", "stacks"},
+		Networks:  []string{"host", "bridge", "flannel/vxlan", "flannel/host-gw", "calico/direct", "macvlan"},
+		Links:     []string{"unshaped", "1-gigabit", "10-gigabit"},
+		Profiles:  []string{"default_settings", "kernel_optimizations"},
+		Testbeds:  []string{"lab"},
+		Probes:    []string{"cpu", "process", "counters", "stacks"},
+		Enforcing: []string{"calico/direct"}, ServiceProxies: []string{"iptables", "nftables", "ebpf"},
 		Workloads: []workload.Spec{
 			{Name: "tcp_stream", DefaultMessageBytes: 65536,
 				Factors: []string{"message_bytes", "streams", "direction", "rate_bits_per_second", "zero_copy", "pin_cpus"}},

@@ -20,6 +20,7 @@ func notInSchema() map[string]string {
 		"syntax-colon": yaml, "syntax-indent": yaml, "syntax-open-list": yaml, "syntax-tab": yaml, "tags": yaml, "two-documents": yaml,
 		"conflist-folder": files, "conflist-missing": files, "conflist-content": files,
 		"blocks-order": two, "blocks-default": two,
+		"services-without-path": two, "services-from-host": two, "policies-without-network": two,
 		"path-without-host": two, "network-without-path": two,
 	}
 }

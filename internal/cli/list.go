@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
@@ -36,9 +37,9 @@ type listed struct {
 
 func listCommand(stdout io.Writer) *cobra.Command {
 	var asJSON bool
-	subjects := []string{"networks", "workloads", "links", "profiles", "papers"}
+	subjects := []string{"networks", "workloads", "links", "profiles", "papers", "service-proxies"}
 	cmd := &cobra.Command{
-		Use:       "list networks|workloads|links|profiles|papers",
+		Use:       "list networks|workloads|links|profiles|papers|service-proxies",
 		Short:     "list what a campaign can name and what can be reproduced, and whether it can be had here",
 		Example:   "  cnibench list networks\n  cnibench list workloads --json",
 		ValidArgs: subjects,
@@ -54,6 +55,8 @@ func listCommand(stdout io.Writer) *cobra.Command {
 				for _, l := range lab.Links() {
 					rows = append(rows, listed{Name: l.Name, Summary: l.Summary})
 				}
+			case "service-proxies":
+				rows = listServiceProxies()
 			case "profiles":
 				var err error
 				if rows, err = listProfiles(); err != nil {
@@ -82,21 +85,11 @@ func listCommand(stdout io.Writer) *cobra.Command {
 }
 
 func listNetworks(ctx context.Context) []listed {
-	have := map[string]error{} // each feature is tried once
+	have := map[string]error{}
 	rows := []listed{}
 	for _, n := range network.List() {
 		row := listed{Name: n.Name, Summary: n.Summary, Model: n.Model, Encapsulation: n.Encapsulation}
-		for _, f := range n.Needs {
-			row.Needs = append(row.Needs, f.Name)
-			err, tried := have[f.Name]
-			if !tried {
-				err = f.Probe()
-				have[f.Name] = err
-			}
-			if err != nil {
-				row.Missing = append(row.Missing, err.Error())
-			}
-		}
+		row.need(n.Needs, have)
 		if n.Datapath != nil && len(row.Missing) == 0 {
 			var err error
 			if row.Datapath, err = n.Datapath(ctx); err != nil {
@@ -123,6 +116,33 @@ func listProfiles() ([]listed, error) {
 		rows = append(rows, row)
 	}
 	return rows, nil
+}
+
+func listServiceProxies() []listed {
+	have := map[string]error{}
+	rows := []listed{}
+	for _, p := range network.ServiceProxies() {
+		row := listed{Name: p.Name, Summary: p.Summary, Model: p.Model}
+		row.need(p.Needs, have)
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// need tells which of the features are here; have keeps the answers, so that
+// each is tried once.
+func (r *listed) need(features []netns.Feature, have map[string]error) {
+	for _, f := range features {
+		r.Needs = append(r.Needs, f.Name)
+		err, tried := have[f.Name]
+		if !tried {
+			err = f.Probe()
+			have[f.Name] = err
+		}
+		if err != nil {
+			r.Missing = append(r.Missing, err.Error())
+		}
+	}
 }
 
 func listWorkloads() []listed {

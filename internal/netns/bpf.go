@@ -59,6 +59,13 @@ func BPFSockmap() Feature {
 	return f
 }
 
+// BPFSocketAddress is eBPF programs that change where a socket connects and
+// sends to.
+func BPFSocketAddress() Feature {
+	return helpers("bpf cgroup connect4", "services at the socket (service proxy ebpf)", "a kernel of 5.8 or later with CONFIG_CGROUP_BPF",
+		ebpf.CGroupSockAddr, asm.FnGetSocketCookie, asm.FnMapLookupElem, asm.FnMapUpdateElem)
+}
+
 // helpers asks whether programs of a type may call all of some helpers.
 func helpers(name, doc, mend string, typ ebpf.ProgramType, all ...asm.BuiltinFunc) Feature {
 	return Feature{Name: name, Doc: doc, Mend: mend, Probe: func() error {

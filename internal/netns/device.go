@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // AddBridge makes a bridge that only switches, and sets it up. mtu is in bytes.
@@ -121,6 +122,9 @@ func (p Port) SetAddress(a netip.Prefix) error {
 	if err != nil {
 		return err
 	}
+	if a.Addr().Is6() {
+		addr.Flags = unix.IFA_F_NODAD // it is nobody else's, and needed at once
+	}
 	if err := h.AddrAdd(dev, addr); err != nil {
 		return fmt.Errorf("%s: address %s: %w", p, a, err)
 	}
@@ -186,21 +190,21 @@ func (p Port) DelayShaped(delay time.Duration, bitsPerSecond uint64, queue time.
 	return nil
 }
 
-// Addresses are the IPv4 addresses of the namespace's devices, loopback left
-// out.
+// Addresses are the addresses of the namespace's devices, loopback and those of
+// one link alone left out.
 func Addresses(n NS) ([]string, error) {
 	h, err := Handle(n)
 	if err != nil {
 		return nil, err
 	}
 	defer h.Close()
-	list, err := Dump(func() ([]netlink.Addr, error) { return h.AddrList(nil, netlink.FAMILY_V4) })
+	list, err := Dump(func() ([]netlink.Addr, error) { return h.AddrList(nil, netlink.FAMILY_ALL) })
 	if err != nil {
 		return nil, fmt.Errorf("addresses in %s: %w", n.Name, err)
 	}
 	var all []string
 	for _, a := range list {
-		if !a.IP.IsLoopback() {
+		if !a.IP.IsLoopback() && !a.IP.IsLinkLocalUnicast() {
 			all = append(all, a.IPNet.String())
 		}
 	}

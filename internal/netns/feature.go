@@ -38,8 +38,8 @@ func Features() []Feature {
 		Veth(), Bridge(), BridgeNetfilter(), VXLAN(), MACVLAN(), IPVLAN(), IPIP(), GRE(), Geneve(),
 		WireGuard(), TUN(), IFB(), Dummy(), Bonding(), VRF(), VLAN(), OpenVSwitch(), IPVS(),
 		TBF(), HTB(), Netem(), FQ(), FQCoDel(), Clsact(),
-		IPTables(), NFTables(), IPSet(), Conntrack(),
-		BPFAtDevice(), BPFRedirect(), BPFSockmap(), Cgroup2(),
+		IPv6(), IPTables(), NFTables(), IPSet(), Conntrack(),
+		BPFAtDevice(), BPFRedirect(), BPFSockmap(), BPFSocketAddress(), Cgroup2(),
 	}
 }
 
@@ -134,6 +134,11 @@ func Clsact() Feature { return qdisc("clsact", "eBPF at a device", "CONFIG_NET_S
 func BridgeNetfilter() Feature {
 	return file("br_netfilter", "bridged packets pass iptables, as Kubernetes asks for",
 		"CONFIG_BRIDGE_NETFILTER", "net/bridge/bridge-nf-call-iptables")
+}
+
+// IPv6 is the other address family.
+func IPv6() Feature {
+	return file("ipv6", "address family ipv6", "CONFIG_IPV6", "net/ipv6/conf/all/forwarding")
 }
 
 // Conntrack is connection tracking. Where its setting is not there, its table is

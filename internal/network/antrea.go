@@ -70,8 +70,9 @@ func antreaNoEncap() Network {
 func antrea(name, summary string, kernel ...netns.Feature) Network {
 	return Network{
 		Name: name, Summary: summary, Model: antreaModel, LeavesOut: antreaLeavesOut,
-		Needs:   append([]netns.Feature{netns.Veth(), ovsTools(), ovsCarries(kernel...)}, ruleNeeds()...),
-		Plugins: []string{"host-local"},
+		NoServices: "services are AntreaProxy's, in Open vSwitch, which is left out",
+		Needs:      append([]netns.Feature{netns.Veth(), ovsTools(), ovsCarries(kernel...)}, ruleNeeds()...),
+		Plugins:    []string{"host-local"},
 		Datapath: func(ctx context.Context) (string, error) {
 			return ovsDescribe(ctx, ovsDatapath(kernel...))
 		},

@@ -16,6 +16,7 @@ func bridge() Network {
 	n := Network{
 		Name:    "bridge",
 		Summary: "reference plugin bridge on each node, plain routes between nodes",
+		IPv6:    true,
 		Needs:   []netns.Feature{netns.Veth(), netns.Bridge()},
 		Wants:   []netns.Feature{netns.BridgeNetfilter()},
 		Plugins: []string{"bridge", "host-local"},

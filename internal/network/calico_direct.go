@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"net/netip"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -23,6 +24,7 @@ func calicoDirect() Network {
 		Model: "Calico v3 cni-plugin/pkg/dataplane/linux (pods, by this program's plugin cnibench-calico), " +
 			"BIRD's routes between nodes of one subnet",
 		LeavesOut: calicoLeavesOut,
+		IPv6:      true,
 		Needs:     []netns.Feature{netns.Veth()},
 		Plugins:   []string{"host-local"},
 		SetUp: func(_ context.Context, self Node, nodes []Node) error {
@@ -45,8 +47,14 @@ func calicoNodeRoutes(self Node) error {
 		return err
 	}
 	defer h.Close()
-	if err := h.RouteReplace(&netlink.Route{Dst: ipNet(self.PodCIDR), Type: unix.RTN_BLACKHOLE}); err != nil {
-		return fmt.Errorf("blackhole route for %s: %w", self.PodCIDR, err)
+	blocks := []netip.Prefix{self.PodCIDR}
+	if self.dual() {
+		blocks = append(blocks, self.PodCIDR6)
+	}
+	for _, b := range blocks {
+		if err := h.RouteReplace(&netlink.Route{Dst: ipNet(b), Type: unix.RTN_BLACKHOLE}); err != nil {
+			return fmt.Errorf("blackhole route for %s: %w", b, err)
+		}
 	}
 	return defaultRoute(self)
 }

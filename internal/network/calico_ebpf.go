@@ -37,9 +37,10 @@ func calicoEBPF() Network {
 		Summary: "Calico's eBPF dataplane without encapsulation: each packet tracked, forwarded by redirects",
 		Model: "Calico felix/bpf-gpl tc.c, rpf.h, conntrack.h and fib_co_re.h (the last as of commit 00d080d), by own programs " +
 			"(bpf/calico.c) and this program's plugins cnibench-calico and, for Felix, cnibench-calico-ebpf",
-		LeavesOut: "policy programs (run once per connection), services, NAT, IPv6, fragments, ICMP errors, TCP state and clean-up in the connection table (least recently used go), tail calls between programs, Calico's IPAM (host-local instead)",
-		Needs:     []netns.Feature{netns.Veth(), netns.BPFRedirect(), netns.BPFAtDevice()},
-		Plugins:   []string{"host-local"},
+		LeavesOut:  "policy programs (run once per connection), services, NAT, IPv6, fragments, ICMP errors, TCP state and clean-up in the connection table (least recently used go), tail calls between programs, Calico's IPAM (host-local instead)",
+		NoServices: "its eBPF programs pass packets by the node's rules",
+		Needs:      []netns.Feature{netns.Veth(), netns.BPFRedirect(), netns.BPFAtDevice()},
+		Plugins:    []string{"host-local"},
 		SetUp: func(_ context.Context, self Node, nodes []Node) error {
 			if err := calicoNode(self); err != nil {
 				return err

@@ -37,7 +37,7 @@ const calicoLeavesOut = "Felix's chains (policy, reverse path filter, NAT) and w
 
 // calicoNode is what a node of every variant has.
 func calicoNode(self Node) error {
-	if err := netns.SetSysctls(self.NS, netns.Setting{Path: "net/ipv4/ip_forward", Value: "1"}); err != nil {
+	if err := netns.SetSysctls(self.NS, forwarding(self)...); err != nil {
 		return err
 	}
 	if err := calicoNodeRoutes(self); err != nil {

@@ -16,8 +16,14 @@ import (
 )
 
 // calicoGateway is what every pod's default route points at; nobody has it,
-// the host's side answers for it by proxy ARP.
-func calicoGateway() net.IP { return net.IPv4(169, 254, 1, 1).To4() }
+// the host's side answers for it by proxy ARP. For IPv6 it is the host's side's
+// own, which the kernel makes of its hardware address.
+func calicoGateway(ip net.IP) net.IP {
+	if ip.To4() == nil {
+		return net.ParseIP("fe80::ecee:eeff:feee:eeee")
+	}
+	return net.IPv4(169, 254, 1, 1).To4()
+}
 
 // calicoHostDevice is the host's side of a pod's veth, named as Calico names
 // it: "cali" and the head of a hash.
@@ -26,10 +32,9 @@ func calicoHostDevice(containerID string) string {
 }
 
 // calicoAdd does to a pod what DoNetworking of Calico v3's
-// cni-plugin/pkg/dataplane/linux/dataplane_linux.go does, for IPv4; addresses
-// come from the IPAM plugin of the configuration.
+// cni-plugin/pkg/dataplane/linux/dataplane_linux.go does; addresses come from the IPAM plugin of the configuration.
 func calicoAdd(args *skel.CmdArgs) (err error) {
-	conf, result, err := ipamAdd(args)
+	conf, result, err := ipamGet(args, true)
 	if err != nil {
 		return err
 	}
@@ -38,18 +43,19 @@ func calicoAdd(args *skel.CmdArgs) (err error) {
 			err = errors.Join(err, ipamDel(conf, args))
 		}
 	}()
-	ip := result.IPs[0]
-	ip.Address.Mask, ip.Gateway, ip.Interface = net.CIDRMask(32, 32), nil, current.Int(1)
+	for _, ip := range result.IPs {
+		ip.Address.Mask, ip.Gateway, ip.Interface = aloneMask(ip.Address.IP), nil, current.Int(1)
+	}
 
 	host := calicoHostDevice(args.ContainerID)
 	mac, err := calicoVeth(conf, args, host)
 	if err != nil {
 		return err
 	}
-	if err := calicoPodSide(args, &ip.Address); err != nil {
+	if err := calicoPodSide(args, result.IPs); err != nil {
 		return err
 	}
-	if err := calicoHostSide(host, &ip.Address); err != nil {
+	if err := calicoHostSide(host, result.IPs); err != nil {
 		return err
 	}
 	result.Interfaces = []*current.Interface{
@@ -82,7 +88,7 @@ func calicoVeth(conf podConf, args *skel.CmdArgs, host string) (net.HardwareAddr
 	return la.HardwareAddr, nil
 }
 
-func calicoPodSide(args *skel.CmdArgs, addr *net.IPNet) error {
+func calicoPodSide(args *skel.CmdArgs, ips []*current.IPConfig) error {
 	return netns.Do(podNS(args), func() error {
 		dev, err := netlink.LinkByName(args.IfName)
 		if err != nil {
@@ -91,17 +97,10 @@ func calicoPodSide(args *skel.CmdArgs, addr *net.IPNet) error {
 		if err := netlink.LinkSetUp(dev); err != nil {
 			return fmt.Errorf("device %s: up: %w", args.IfName, err)
 		}
-		gateway := calicoGateway()
-		index := dev.Attrs().Index
-		toGateway := &net.IPNet{IP: gateway, Mask: net.CIDRMask(32, 32)}
-		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: index, Scope: netlink.SCOPE_LINK, Dst: toGateway}); err != nil {
-			return fmt.Errorf("route to the gateway: %w", err)
-		}
-		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: index, Gw: gateway}); err != nil {
-			return fmt.Errorf("default route: %w", err)
-		}
-		if err := netlink.AddrAdd(dev, &netlink.Addr{IPNet: addr}); err != nil {
-			return fmt.Errorf("address %s: %w", addr, err)
+		for _, ip := range ips {
+			if err := podAddress(dev, &ip.Address, calicoGateway(ip.Address.IP)); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
@@ -109,14 +108,20 @@ func calicoPodSide(args *skel.CmdArgs, addr *net.IPNet) error {
 
 // calicoHostSide sets what configureSysctls and SetupRoutes set. The plugin
 // runs in the node's namespace, so /proc/sys/net is the node's.
-func calicoHostSide(host string, addr *net.IPNet) error {
-	for path, value := range map[string]string{
-		"conf/" + host + "/route_localnet": "1",
-		"neigh/" + host + "/proxy_delay":   "0",
-		"conf/" + host + "/proxy_arp":      "1",
-		"conf/" + host + "/forwarding":     "1",
-	} {
-		if err := os.WriteFile("/proc/sys/net/ipv4/"+path, []byte(value), 0o644); err != nil {
+func calicoHostSide(host string, ips []*current.IPConfig) error {
+	settings := map[string]string{
+		"ipv4/conf/" + host + "/route_localnet": "1",
+		"ipv4/neigh/" + host + "/proxy_delay":   "0",
+		"ipv4/conf/" + host + "/proxy_arp":      "1",
+		"ipv4/conf/" + host + "/forwarding":     "1",
+	}
+	if len(ips) > 1 {
+		settings["ipv6/conf/"+host+"/disable_ipv6"] = "0"
+		settings["ipv6/conf/"+host+"/proxy_ndp"] = "1"
+		settings["ipv6/conf/"+host+"/forwarding"] = "1"
+	}
+	for path, value := range settings {
+		if err := os.WriteFile("/proc/sys/net/"+path, []byte(value), 0o644); err != nil {
 			return err
 		}
 	}
@@ -127,9 +132,11 @@ func calicoHostSide(host string, addr *net.IPNet) error {
 	if err := netlink.LinkSetUp(dev); err != nil {
 		return fmt.Errorf("device %s: up: %w", host, err)
 	}
-	route := &netlink.Route{LinkIndex: dev.Attrs().Index, Scope: netlink.SCOPE_LINK, Dst: addr}
-	if err := netlink.RouteAdd(route); err != nil {
-		return fmt.Errorf("route to the pod: %w", err)
+	for _, ip := range ips {
+		route := &netlink.Route{LinkIndex: dev.Attrs().Index, Scope: netlink.SCOPE_LINK, Dst: &ip.Address}
+		if err := netlink.RouteAdd(route); err != nil {
+			return fmt.Errorf("route to the pod: %w", err)
+		}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"net/netip"
 
 	"github.com/cnibench/cnibench/internal/netns"
 )
@@ -12,6 +13,9 @@ const (
 	vxlanPort           = 4789
 	calicoVXLANDevice   = "vxlan.calico"
 	calicoVXLANOverhead = 50
+	// vxlanMTUV6 is 70 bytes less than the link's.
+	calicoVXLANDevice6   = "vxlan-v6.calico"
+	calicoVXLANOverhead6 = 70
 )
 
 // calicoVXLAN is Calico with its pool in mode vxlanMode: Always.
@@ -24,11 +28,22 @@ func calicoVXLAN() Network {
 		LeavesOut:     calicoLeavesOut,
 		Encapsulation: "vxlan",
 		Overhead:      calicoVXLANOverhead,
+		IPv6:          true,
+		Overhead6:     calicoVXLANOverhead6,
 		Needs:         []netns.Feature{netns.Veth(), netns.VXLAN()},
 		Plugins:       []string{"host-local"},
 		SetUp: func(_ context.Context, self Node, nodes []Node) error {
 			if err := calicoNode(self); err != nil {
 				return err
+			}
+			if self.dual() {
+				t := vxlanTunnel{
+					device: calicoVXLANDevice6, vni: calicoVNI, port: vxlanPort, overhead: calicoVXLANOverhead6, six: true,
+					address: func(n Node) netip.Addr { return n.PodCIDR6.Addr().Next() },
+				}
+				if err := t.make(self, nodes); err != nil {
+					return err
+				}
 			}
 			t := vxlanTunnel{
 				device: calicoVXLANDevice, vni: calicoVNI, port: vxlanPort, overhead: calicoVXLANOverhead,

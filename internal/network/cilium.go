@@ -74,13 +74,14 @@ func ciliumGeneve() Network {
 
 func (v ciliumVariant) network() Network {
 	n := Network{
-		Name: v.name, Summary: v.summary,
+		Name: v.name, Summary: v.summary, Policy: v.policy, IPv6: !v.policy,
 		Model: "Cilium v1.18.5 bpf/bpf_lxc.c, bpf_host.c, bpf_overlay.c, lib/local_delivery.h, lib/fib.h, " +
 			"with eBPF host routing and one device, by own programs (bpf/cilium.c) and this program's plugin cnibench-cilium",
-		LeavesOut: "services, masquerading, IPv6, ICMP errors, trace and drop notifications, tail calls between programs (all is one program), Cilium's IPAM (host-local instead)",
-		Needs:     append([]netns.Feature{netns.Veth(), netns.BPFRedirect(), netns.BPFAtDevice()}, v.needs...),
-		Plugins:   []string{"host-local"},
-		SetUp:     v.setUp,
+		LeavesOut:  "services, masquerading, ICMP errors, trace and drop notifications, tail calls between programs (all is one program), Cilium's IPAM (host-local instead)",
+		NoServices: "its eBPF programs pass packets by the node's rules",
+		Needs:      append([]netns.Feature{netns.Veth(), netns.BPFRedirect(), netns.BPFAtDevice()}, v.needs...),
+		Plugins:    []string{"host-local"},
+		SetUp:      v.setUp,
 	}
 	if v.tunnel != "" {
 		// Outer Ethernet, IPv4 and UDP, and 8 bytes of VXLAN, or of Geneve without options.
@@ -89,7 +90,10 @@ func (v ciliumVariant) network() Network {
 	if !v.policy {
 		n.LeavesOut = "connection tracking and the lookup of policy, which every packet of a real Cilium has (cilium/native-policy has them); " + n.LeavesOut
 	} else {
-		n.LeavesOut += "; garbage collection of the connection table (least recently used go), TCP state in it"
+		n.LeavesOut += "; IPv6; garbage collection of the connection table (least recently used go), TCP state in it"
+	}
+	if v.policy {
+		n.PodsAdded = func(_ context.Context, self Node, _ []Node, pods []Pod) error { return ciliumOthers(self, pods) }
 	}
 	text := strings.NewReplacer("$TUNNEL", v.tunnel, "$POLICY", strconv.FormatBool(v.policy)).Replace(ciliumConflist)
 	n.Conflist = template(text, n)
@@ -101,7 +105,7 @@ func ciliumTunnelDevice(tunnel string) string { return "cilium_" + tunnel }
 
 // setUp does on a node what cilium-agent does.
 func (v ciliumVariant) setUp(_ context.Context, self Node, nodes []Node) error {
-	if err := netns.SetSysctls(self.NS, netns.Setting{Path: "net/ipv4/ip_forward", Value: "1"}); err != nil {
+	if err := netns.SetSysctls(self.NS, forwarding(self)...); err != nil {
 		return err
 	}
 	if v.tunnel == "" { // auto-direct-node-routes
@@ -170,6 +174,8 @@ func (v ciliumVariant) tunnelDevice(self Node) error {
 // first, which host-local keeps for a gateway.
 func ciliumRouter(n Node) netip.Addr { return n.PodCIDR.Addr().Next() }
 
+func ciliumRouter6(n Node) netip.Addr { return n.PodCIDR6.Addr().Next() }
+
 // hostRoutes takes what the node itself sends to pods to cilium_host: to its
 // own, and with a tunnel to all.
 func (v ciliumVariant) hostRoutes(self Node, nodes []Node) error {
@@ -189,6 +195,21 @@ func (v ciliumVariant) hostRoutes(self Node, nodes []Node) error {
 				route.MTU = self.MTU - 50
 			}
 			routes = append(routes, route)
+		}
+	}
+	if self.dual() {
+		router := single(ciliumRouter6(self))
+		if err := netlink.AddrAdd(dev, &netlink.Addr{IPNet: ipNet(router)}); err != nil {
+			return fmt.Errorf("%s: address: %w", ciliumHost, err)
+		}
+		for _, n := range nodes {
+			if n.Index == self.Index || v.tunnel != "" {
+				route := &netlink.Route{Dst: ipNet(n.PodCIDR6), Src: router.Addr().AsSlice()}
+				if v.tunnel != "" {
+					route.MTU = self.MTU - 50
+				}
+				routes = append(routes, route)
+			}
 		}
 	}
 	for _, r := range routes {
@@ -230,6 +251,7 @@ func (v ciliumVariant) programs(self Node, nodes []Node) error {
 	if err != nil {
 		return err
 	}
+	constants[bpf.CiliumVarWithIpv6] = self.dual()
 	coll, err := loadEBPF(spec, constants, nil, names...)
 	if err != nil {
 		return err
@@ -237,6 +259,11 @@ func (v ciliumVariant) programs(self Node, nodes []Node) error {
 	defer coll.Close()
 	if err := v.fill(coll.Maps, self, nodes); err != nil {
 		return err
+	}
+	if self.dual() {
+		if err := v.fill6(coll.Maps, self, nodes); err != nil {
+			return err
+		}
 	}
 	for _, a := range at {
 		dev, err := netlink.LinkByName(a.device)
@@ -297,6 +324,28 @@ func (v ciliumVariant) fill(maps map[string]*ebpf.Map, self Node, nodes []Node) 
 	return nil
 }
 
+// fill6 is fill for IPv6. Tunnels are in IPv4 all the same.
+func (v ciliumVariant) fill6(maps map[string]*ebpf.Map, self Node, nodes []Node) error {
+	for _, a := range []netip.Addr{self.Address6.Addr(), ciliumRouter6(self)} {
+		host := bpf.CiliumEndpoint{Identity: identityHost, Flags: ciliumEndpointHost}
+		if err := maps[bpf.CiliumMapCnbEndpoints6].Put(a.As16(), host); err != nil {
+			return fmt.Errorf("endpoint %s: %w", a, err)
+		}
+	}
+	for _, n := range nodes {
+		pods := bpf.CiliumRemote{Identity: identityPods}
+		if v.tunnel != "" && n.Index != self.Index {
+			pods.Tunnel = ebpfAddress(n.Address.Addr())
+		}
+		key := bpf.CiliumPrefix6{Prefixlen: uint32(n.PodCIDR6.Bits())}
+		key.Address.In6U.U6Addr8 = n.PodCIDR6.Addr().As16()
+		if err := maps[bpf.CiliumMapCnbIpcache6].Put(key, pods); err != nil {
+			return fmt.Errorf("who has %s: %w", n.PodCIDR6, err)
+		}
+	}
+	return nil
+}
+
 // ebpfAddress is an IPv4 address as it is in a packet, for a little-endian
 // machine, for which alone the programs are compiled.
 func ebpfAddress(a netip.Addr) uint32 {
@@ -305,8 +354,14 @@ func ebpfAddress(a netip.Addr) uint32 {
 }
 
 // ciliumPolicy gives the entries of one endpoint: what PolicyPorts says, both
-// ways, for nodes and pods. A range of ports is a few prefixes.
+// ways, for nodes and pods.
 func ciliumPolicy(endpoint uint32) []bpf.CiliumPolicyKey {
+	return ciliumAllow(endpoint, identityHost, identityRemoteNode, identityPods)
+}
+
+// ciliumAllow gives the entries that let an endpoint and some identities speak
+// to each other. A range of ports is a few prefixes.
+func ciliumAllow(endpoint uint32, identities ...uint32) []bpf.CiliumPolicyKey {
 	const fixed = 8 * (4 + 4 + 1 + 1) // endpoint, identity, direction, protocol
 	var keys []bpf.CiliumPolicyKey
 	first, last := PolicyPorts()
@@ -314,7 +369,7 @@ func ciliumPolicy(endpoint uint32) []bpf.CiliumPolicyKey {
 		for bits = 0; port%(1<<(16-bits)) != 0 || port+1<<(16-bits)-1 > uint32(last); {
 			bits++
 		}
-		for _, identity := range []uint32{identityHost, identityRemoteNode, identityPods} {
+		for _, identity := range identities {
 			for direction := range uint8(2) {
 				for _, protocol := range []uint8{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
 					keys = append(keys, bpf.CiliumPolicyKey{

@@ -49,7 +49,7 @@ func ciliumAdd(args *skel.CmdArgs) (err error) {
 	if err != nil {
 		return err
 	}
-	pod, result, err := ipamAdd(args)
+	pod, result, err := ipamGet(args, !conf.Policy)
 	if err != nil {
 		return err
 	}
@@ -58,20 +58,21 @@ func ciliumAdd(args *skel.CmdArgs) (err error) {
 			err = errors.Join(err, ipamDel(pod, args))
 		}
 	}()
-	ip := result.IPs[0]
-	if ip.Gateway == nil {
-		return fmt.Errorf("IPAM plugin %s gave no gateway", pod.IPAM.Type)
+	for _, ip := range result.IPs {
+		if ip.Gateway == nil {
+			return fmt.Errorf("IPAM plugin %s gave no gateway", pod.IPAM.Type)
+		}
+		ip.Address.Mask, ip.Interface = aloneMask(ip.Address.IP), current.Int(1)
 	}
-	ip.Address.Mask, ip.Interface = net.CIDRMask(32, 32), current.Int(1)
 	host, err := ciliumVeth(pod.MTU, args)
 	if err != nil {
 		return err
 	}
-	mac, err := ciliumPodSide(args, &ip.Address, ip.Gateway)
+	mac, err := ciliumPodSide(args, result.IPs)
 	if err != nil {
 		return err
 	}
-	if err := ciliumEndpoint(conf, host, mac, ip.Address.IP); err != nil {
+	if err := ciliumEndpoint(conf, host, mac, result.IPs); err != nil {
 		return err
 	}
 	result.Interfaces = []*current.Interface{
@@ -104,9 +105,9 @@ func ciliumVeth(mtu int, args *skel.CmdArgs) (netlink.Link, error) {
 	return host, nil
 }
 
-// ciliumPodSide gives the pod's end its address and routes, and reads its
+// ciliumPodSide gives the pod's end its addresses and routes, and reads its
 // hardware address.
-func ciliumPodSide(args *skel.CmdArgs, addr *net.IPNet, gateway net.IP) (net.HardwareAddr, error) {
+func ciliumPodSide(args *skel.CmdArgs, ips []*current.IPConfig) (net.HardwareAddr, error) {
 	var mac net.HardwareAddr
 	err := netns.Do(podNS(args), func() error {
 		dev, err := netlink.LinkByName(args.IfName)
@@ -117,16 +118,10 @@ func ciliumPodSide(args *skel.CmdArgs, addr *net.IPNet, gateway net.IP) (net.Har
 		if err := netlink.LinkSetUp(dev); err != nil {
 			return fmt.Errorf("device %s: up: %w", args.IfName, err)
 		}
-		if err := netlink.AddrAdd(dev, &netlink.Addr{IPNet: addr}); err != nil {
-			return fmt.Errorf("address %s: %w", addr, err)
-		}
-		index := dev.Attrs().Index
-		toGateway := &net.IPNet{IP: gateway, Mask: net.CIDRMask(32, 32)}
-		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: index, Scope: netlink.SCOPE_LINK, Dst: toGateway}); err != nil {
-			return fmt.Errorf("route to the gateway: %w", err)
-		}
-		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: index, Gw: gateway}); err != nil {
-			return fmt.Errorf("default route: %w", err)
+		for _, ip := range ips {
+			if err := podAddress(dev, &ip.Address, ip.Gateway); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
@@ -134,9 +129,9 @@ func ciliumPodSide(args *skel.CmdArgs, addr *net.IPNet, gateway net.IP) (net.Har
 }
 
 // ciliumEndpoint makes the pod known to the node's programs and attaches its
-// own, which is loaded for this pod alone: its address is a constant in it.
-func ciliumEndpoint(conf ciliumConf, host netlink.Link, mac net.HardwareAddr, ip net.IP) error {
-	address, _ := netip.AddrFromSlice(ip.To4())
+// own, which is loaded for this pod alone: its addresses are constants in it.
+func ciliumEndpoint(conf ciliumConf, host netlink.Link, mac net.HardwareAddr, ips []*current.IPConfig) error {
+	address, _ := netip.AddrFromSlice(ips[0].Address.IP.To4())
 	maps, err := mapsAt(conf.Device)
 	if err != nil {
 		return err
@@ -150,6 +145,12 @@ func ciliumEndpoint(conf ciliumConf, host netlink.Link, mac net.HardwareAddr, ip
 	constants[bpf.CiliumVarEndpointAddress] = ebpfAddress(address)
 	constants[bpf.CiliumVarEndpointId] = id
 	constants[bpf.CiliumVarEndpointIdentity] = uint32(identityPods)
+	var address6 [16]byte
+	if len(ips) > 1 {
+		copy(address6[:], ips[1].Address.IP.To16())
+		constants[bpf.CiliumVarEndpointAddress6] = address6
+		constants[bpf.CiliumVarWithIpv6] = true
+	}
 	spec, err := bpf.LoadCilium()
 	if err != nil {
 		return err
@@ -165,14 +166,8 @@ func ciliumEndpoint(conf ciliumConf, host netlink.Link, mac net.HardwareAddr, ip
 	}
 	defer coll.Close()
 	if conf.Policy {
-		policy, err := maps.need(bpf.CiliumMapCnbPolicy)
-		if err != nil {
+		if err := ciliumPermit(maps, id); err != nil {
 			return err
-		}
-		for _, key := range ciliumPolicy(id) {
-			if err := policy.Put(key, bpf.CiliumPolicyEntry{}); err != nil {
-				return fmt.Errorf("policy: %w", err)
-			}
 		}
 	}
 	if err := attachEBPF(host, ingress(), coll.Programs[bpf.CiliumProgCnbFromContainer]); err != nil {
@@ -182,9 +177,30 @@ func ciliumEndpoint(conf ciliumConf, host netlink.Link, mac net.HardwareAddr, ip
 	if err != nil {
 		return err
 	}
-	return endpoints.Put(ebpfAddress(address), bpf.CiliumEndpoint{
+	endpoint := bpf.CiliumEndpoint{
 		Ifindex: id, Id: id, Identity: identityPods, Mac: macBytes(mac), NodeMac: macBytes(host.Attrs().HardwareAddr),
-	})
+	}
+	if err := endpoints.Put(ebpfAddress(address), endpoint); err != nil || len(ips) == 1 {
+		return err
+	}
+	if endpoints, err = maps.need(bpf.CiliumMapCnbEndpoints6); err != nil {
+		return err
+	}
+	return endpoints.Put(address6, endpoint)
+}
+
+// ciliumPermit writes the entries of the policy that allows.
+func ciliumPermit(maps ebpfMaps, id uint32) error {
+	policy, err := maps.need(bpf.CiliumMapCnbPolicy)
+	if err != nil {
+		return err
+	}
+	for _, key := range ciliumPolicy(id) {
+		if err := policy.Put(key, bpf.CiliumPolicyEntry{}); err != nil {
+			return fmt.Errorf("policy: %w", err)
+		}
+	}
+	return nil
 }
 
 // ciliumDel is no error for a pod that is not there, or was added in part.
@@ -226,13 +242,22 @@ func ciliumForget(conf ciliumConf, id uint32) error {
 		}
 	}
 	var address uint32
-	var ep bpf.CiliumEndpoint
-	endpoints, err := maps.need(bpf.CiliumMapCnbEndpoints)
+	var address6 [16]byte
+	return errors.Join(
+		forgetEndpoint(maps, bpf.CiliumMapCnbEndpoints, &address, id),
+		forgetEndpoint(maps, bpf.CiliumMapCnbEndpoints6, &address6, id))
+}
+
+// forgetEndpoint takes a pod out of a map of endpoints; address has the type of
+// its keys.
+func forgetEndpoint(maps ebpfMaps, name string, address any, id uint32) error {
+	endpoints, err := maps.need(name)
 	if err != nil {
 		return err
 	}
+	var ep bpf.CiliumEndpoint
 	all := endpoints.Iterate()
-	for all.Next(&address, &ep) {
+	for all.Next(address, &ep) {
 		if ep.Ifindex == id {
 			if err := endpoints.Delete(address); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 				return fmt.Errorf("endpoint: %w", err)

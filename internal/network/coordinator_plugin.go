@@ -30,11 +30,13 @@ type coordinatorConf struct {
 	types.NetConf
 	// HostAddress is the node's own.
 	HostAddress netip.Addr `json:"hostAddress"`
+	// ServiceCIDR is what the pod reaches by its node.
+	ServiceCIDR netip.Prefix `json:"serviceCIDR"`
 }
 
 // coordinatorAdd comes after a plugin that puts the pod on the wire, and does
 // what Spiderpool v1.0's cmd/coordinator does in mode underlay (setupVeth,
-// setupNeighborhood, setupHostRoutes): a second pair of devices by which the
+// setupNeighborhood, setupHostRoutes, setupHijackRoutes): a second pair of devices by which the
 // pod and its own node reach each other, with static neighbours.
 func coordinatorAdd(args *skel.CmdArgs) error {
 	conf, address, err := coordinatorRead(args)
@@ -63,7 +65,14 @@ func coordinatorAdd(args *skel.CmdArgs) error {
 			return fmt.Errorf("device %s: %w", coordinatorDevice, err)
 		}
 		mac = dev.Attrs().HardwareAddr
-		return coordinatorSide(dev, conf.HostAddress, host.Attrs().HardwareAddr, 0)
+		if err := coordinatorSide(dev, conf.HostAddress, host.Attrs().HardwareAddr, 0); err != nil {
+			return err
+		}
+		services := &netlink.Route{LinkIndex: dev.Attrs().Index, Dst: ipNet(conf.ServiceCIDR), Gw: conf.HostAddress.AsSlice()}
+		if err := netlink.RouteAdd(services); err != nil {
+			return fmt.Errorf("route to services: %w", err)
+		}
+		return nil
 	})
 	if err != nil {
 		return err
@@ -116,6 +125,9 @@ func coordinatorRead(args *skel.CmdArgs) (coordinatorConf, netip.Addr, error) {
 	}
 	if !conf.HostAddress.Is4() {
 		return conf, netip.Addr{}, errors.New(`configuration: "hostAddress" is missing`)
+	}
+	if !conf.ServiceCIDR.IsValid() {
+		return conf, netip.Addr{}, errors.New(`configuration: "serviceCIDR" is missing`)
 	}
 	if conf.PrevResult == nil {
 		return conf, netip.Addr{}, errors.New("there is no result of a plugin before: this one comes second")

@@ -17,6 +17,7 @@ func dockerBridge() Network {
 		Summary:     "Docker's default bridge on one node: docker0, isolation chains, masquerade",
 		Model:       "Docker Engine 27 (moby integration/network/bridge/iptablesdoc/generated/new-daemon.md, iptables over nf_tables)",
 		LeavesOut:   "libnetwork itself (reference plugin bridge instead), published ports, the embedded DNS",
+		NoServices:  "Docker has none of Kubernetes' services",
 		NoInterHost: "Docker's bridge is on one machine, and other machines know no route to its containers",
 		Needs:       []netns.Feature{netns.Veth(), netns.Bridge(), iptablesTool(), netns.NFTables(), netns.Conntrack()},
 		Wants:       []netns.Feature{netns.BridgeNetfilter()},

@@ -34,6 +34,7 @@ func dockerOverlay() Network {
 		Summary:       "Docker's overlay: on each node a bridge and VXLAN in a namespace of their own, one subnet for all nodes",
 		Model:         "Docker Engine 27 (moby libnetwork/drivers/overlay; containers by this program's plugin cnibench-docker-overlay)",
 		LeavesOut:     "the second device to docker_gwbridge, encryption, services by ipvs, gossip (entries are set)",
+		NoServices:    "Docker has none of Kubernetes' services",
 		NoHostPaths:   "a container of an overlay has a node's side by its second device alone, docker_gwbridge, which is left out",
 		Encapsulation: "vxlan",
 		Overhead:      dockerOverhead,

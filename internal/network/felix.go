@@ -45,6 +45,8 @@ func PolicyPorts() (first, last uint16) { return 1024, 65535 }
 // pod is selected by one NetworkPolicy: ingress and egress, from and to the
 // lab's pods and nodes, TCP and UDP ports 1024 to 65535.
 func felixPolicy(n Network, f felix) Network {
+	n.Policy = true
+	n.IPv6 = false // Felix's chains of ip6tables are left out
 	n.Needs = append(slices.Clone(n.Needs), ruleNeeds()...)
 	base := n.SetUp
 	n.SetUp = func(ctx context.Context, self Node, nodes []Node) error {
@@ -57,6 +59,7 @@ func felixPolicy(n Network, f felix) Network {
 		return restore(ctx, self, f.static()...)
 	}
 	n.PodsAdded = func(ctx context.Context, self Node, nodes []Node, pods []Pod) error {
+		sets := otherSets(self.Policies)
 		members := ipset{name: felixPods, kind: "hash:net"}
 		var devices []string
 		for _, p := range pods {
@@ -65,10 +68,10 @@ func felixPolicy(n Network, f felix) Network {
 				devices = append(devices, calicoHostDevice(p.ID))
 			}
 		}
-		if err := fillSets(self, members); err != nil {
+		if err := fillSets(self, append(sets, members)...); err != nil {
 			return err
 		}
-		return restore(ctx, self, f.endpoints(devices))
+		return restore(ctx, self, f.endpoints(devices, self.Policies))
 	}
 	return n
 }
@@ -91,7 +94,7 @@ func (f felix) sets(nodes []Node) []ipset {
 		vteps.members = append(vteps.members, single(n.Address.Addr()))
 	}
 	pool := []netip.Prefix{Pods()}
-	return []ipset{pods, hosts, vteps, {felixPools, "hash:net", pool}, {felixMasq, "hash:net", pool}}
+	return []ipset{pods, hosts, vteps, {name: felixPools, kind: "hash:net", members: pool}, {name: felixMasq, kind: "hash:net", members: pool}}
 }
 
 // static are the chains that are the same whatever pods there are.
@@ -209,19 +212,24 @@ func (f felix) natTable() *table {
 }
 
 // endpoints are the chains of a node's pods, by their devices, and of the
-// policy and the profiles that they have.
-func (f felix) endpoints(devices []string) *table {
+// policies and the profiles that they have. others is the number of policies
+// before the one that allows.
+func (f felix) endpoints(devices []string, others int) *table {
 	t := &felixTable{table{name: "filter"}}
 	t.dispatch("cali-from-wl-dispatch", "-i", "cali-fw-", devices)
 	t.dispatch("cali-to-wl-dispatch", "-o", "cali-tw-", devices)
 	for _, d := range devices {
-		t.chain("cali-tw-"+d, workload("cali-pi-", "cali-pri-", nil)...)
-		t.chain("cali-fw-"+d, workload("cali-po-", "cali-pro-", []string{
+		t.chain("cali-tw-"+d, workload(others, "cali-pi-", "cali-pri-", nil)...)
+		t.chain("cali-fw-"+d, workload(others, "cali-po-", "cali-pro-", []string{
 			fmt.Sprintf("-p udp -m multiport --dports %d -j DROP", vxlanPort), "-p 4 -j DROP",
 		})...)
 	}
-	t.policy("cali-pi-", "src")
-	t.policy("cali-po-", "dst")
+	for i := 1; i <= others; i++ {
+		t.policy("cali-pi-"+otherPolicy(i), otherSet(i), "src")
+		t.policy("cali-po-"+otherPolicy(i), otherSet(i), "dst")
+	}
+	t.policy("cali-pi-"+felixPolicyName, felixPods, "src")
+	t.policy("cali-po-"+felixPolicyName, felixPods, "dst")
 	for _, profile := range []string{"cali-pri-", "cali-pro-"} {
 		t.chain(profile+"kns.default", "-j MARK --set-xmark "+markAccept, "-m mark --mark "+markAccept+" -j RETURN")
 		t.chain(profile + "ksa.default.default")
@@ -230,15 +238,18 @@ func (f felix) endpoints(devices []string) *table {
 }
 
 // workload is one direction of an endpoint.
-func workload(policies, profiles string, drop []string) []string {
+func workload(others int, policies, profiles string, drop []string) []string {
 	accepted := "-m mark --mark " + markAccept + " -j RETURN"
 	rules := append([]string{
 		established + "-j ACCEPT",
 		invalidState + "-j DROP",
 		"-j MARK --set-xmark " + clearAccept,
 	}, drop...)
+	rules = append(rules, "-j MARK --set-xmark "+clearPass)
+	for i := 1; i <= others; i++ {
+		rules = append(rules, "-m mark --mark "+clearPass+" -j "+policies+otherPolicy(i), accepted)
+	}
 	return append(rules,
-		"-j MARK --set-xmark "+clearPass,
 		"-m mark --mark "+clearPass+" -j "+policies+felixPolicyName,
 		accepted,
 		"-m mark --mark "+clearPass+" -j DROP",
@@ -263,17 +274,17 @@ func (t *felixTable) named() *table {
 	return &t.table
 }
 
-// policy is a policy with one rule for each protocol; src is what the set is
-// held against.
-func (t *felixTable) policy(prefix, side string) {
+// policy is a policy's chain with one rule for each protocol; side is what the
+// set is held against.
+func (t *felixTable) policy(chain, set, side string) {
 	first, last := PolicyPorts()
 	var rules []string
 	for _, protocol := range []string{"tcp", "udp"} {
 		rules = append(rules,
-			fmt.Sprintf("-p %s -m set --match-set %s %s -m multiport --dports %d:%d -j MARK --set-xmark %s", protocol, felixPods, side, first, last, markAccept),
+			fmt.Sprintf("-p %s -m set --match-set %s %s -m multiport --dports %d:%d -j MARK --set-xmark %s", protocol, set, side, first, last, markAccept),
 			"-m mark --mark "+markAccept+" -j RETURN")
 	}
-	t.chain(prefix+felixPolicyName, rules...)
+	t.chain(chain, rules...)
 }
 
 // dispatch is the tree from a device's name to its endpoint's chain: devices

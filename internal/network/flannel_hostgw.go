@@ -24,6 +24,7 @@ func flannelHostGW() Network {
 		Summary:   "flannel without encapsulation: cni0 bridge, routes through the nodes",
 		Model:     "flannel v0.28.0 pkg/backend/hostgw, its delegate to the bridge plugin in Documentation/kube-flannel.yml",
 		LeavesOut: flannelLeavesOut,
+		IPv6:      true,
 		Needs:     []netns.Feature{netns.Veth(), netns.Bridge()},
 		Wants:     []netns.Feature{netns.BridgeNetfilter()},
 		Plugins:   []string{"bridge", "host-local"},

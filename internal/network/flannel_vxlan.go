@@ -15,6 +15,10 @@ const (
 	flannelPort     = 8472
 	flannelDevice   = "flannel.1"
 	flannelOverhead = 50
+	// In IPv6, 20 bytes more. flannel takes 50 away there too, and the kernel
+	// then cuts packets of full size in two.
+	flannelDevice6   = "flannel-v6.1"
+	flannelOverhead6 = 70
 )
 
 // flannelVXLAN does what flannel's backend vxlan does.
@@ -26,12 +30,19 @@ func flannelVXLAN() Network {
 		LeavesOut:     flannelLeavesOut,
 		Encapsulation: "vxlan",
 		Overhead:      flannelOverhead,
+		IPv6:          true,
+		Overhead6:     flannelOverhead6,
 		Needs:         []netns.Feature{netns.Veth(), netns.Bridge(), netns.VXLAN()},
 		Wants:         []netns.Feature{netns.BridgeNetfilter()},
 		Plugins:       []string{"bridge", "host-local"},
 		SetUp: func(_ context.Context, self Node, nodes []Node) error {
 			if err := kubernetesNode(self); err != nil {
 				return err
+			}
+			if self.dual() {
+				if err := flannelTunnel6().make(self, nodes); err != nil {
+					return err
+				}
 			}
 			return flannelTunnel().make(self, nodes)
 		},
@@ -45,5 +56,13 @@ func flannelTunnel() vxlanTunnel {
 	return vxlanTunnel{
 		device: flannelDevice, vni: flannelVNI, port: flannelPort, overhead: flannelOverhead,
 		address: func(n Node) netip.Addr { return n.PodCIDR.Addr() },
+	}
+}
+
+// flannelTunnel6 is flannel-v6.1.
+func flannelTunnel6() vxlanTunnel {
+	return vxlanTunnel{
+		device: flannelDevice6, vni: flannelVNI, port: flannelPort, overhead: flannelOverhead6, six: true,
+		address: func(n Node) netip.Addr { return n.PodCIDR6.Addr() },
 	}
 }

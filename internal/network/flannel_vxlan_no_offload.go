@@ -22,8 +22,14 @@ func flannelVXLANNoOffload() Network {
 		if err := withOffload(ctx, self, nodes); err != nil {
 			return err
 		}
-		if err := netns.OffloadsOff(self.NS, flannelDevice); err != nil {
-			return fmt.Errorf("%s: %w", self.Name, err)
+		devices := []string{flannelDevice}
+		if self.dual() {
+			devices = append(devices, flannelDevice6)
+		}
+		for _, d := range devices {
+			if err := netns.OffloadsOff(self.NS, d); err != nil {
+				return fmt.Errorf("%s: %w", self.Name, err)
+			}
 		}
 		return nil
 	}

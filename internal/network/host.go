@@ -6,5 +6,6 @@ func host() Network {
 		Name:        "host",
 		Summary:     "no pod network: programs run on the nodes themselves; the baseline",
 		HostNetwork: true,
+		IPv6:        true,
 	}
 }

@@ -17,6 +17,7 @@ func hpcSingularity() Network {
 		Model:       "Apptainer 1.3 run --pid (namespaces by util-linux unshare)",
 		LeavesOut:   "the image (root file system by overlay or squashfs), user namespaces, seccomp, cgroups",
 		HostNetwork: true,
+		IPv6:        true,
 		Needs:       []netns.Feature{unshareTool()},
 		// --kill-child: nothing of it outlives unshare, which dies with this program.
 		Wrap: []string{"unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc"},

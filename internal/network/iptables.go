@@ -98,8 +98,10 @@ func restore(ctx context.Context, self Node, tables ...*table) error {
 
 // ipset is a set and its members.
 type ipset struct {
-	name, kind string // kind is "hash:net" or "hash:ip"
+	name, kind string // kind is "hash:net", "hash:ip" …
 	members    []netip.Prefix
+	// entries are the members of sets of other kinds than these two.
+	entries []netlink.IPSetEntry
 }
 
 // fillSets makes sets where they are not there yet, and adds the members.
@@ -114,18 +116,33 @@ func fillSets(self Node, sets ...ipset) error {
 	}
 	defer h.Close()
 	for _, s := range sets {
-		err := h.IpsetCreate(s.name, s.kind, netlink.IpsetCreateOptions{Replace: true, Family: unix.AF_INET})
-		if err != nil {
+		if err := s.fill(h); err != nil {
 			return fmt.Errorf("ipset %s in %s: %w", s.name, self.NS.Name, err)
 		}
-		for _, m := range s.members {
-			entry := &netlink.IPSetEntry{IP: m.Addr().AsSlice(), Replace: true}
-			if s.kind == "hash:net" {
-				entry.CIDR = uint8(m.Bits())
-			}
-			if err := h.IpsetAdd(s.name, entry); err != nil {
-				return fmt.Errorf("ipset %s in %s: add %s: %w", s.name, self.NS.Name, m, err)
-			}
+	}
+	return nil
+}
+
+func (s ipset) fill(h *netlink.Handle) error {
+	options := netlink.IpsetCreateOptions{Replace: true, Family: unix.AF_INET}
+	if s.kind == "bitmap:port" {
+		options.Family, options.PortTo = 0, 65535
+	}
+	if err := h.IpsetCreate(s.name, s.kind, options); err != nil {
+		return err
+	}
+	entries := s.entries
+	for _, m := range s.members {
+		entry := netlink.IPSetEntry{IP: m.Addr().AsSlice()}
+		if s.kind == "hash:net" {
+			entry.CIDR = uint8(m.Bits())
+		}
+		entries = append(entries, entry)
+	}
+	for _, e := range entries {
+		e.Replace = true
+		if err := h.IpsetAdd(s.name, &e); err != nil {
+			return fmt.Errorf("add %v: %w", e.IP, err)
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 func kubeRouterPolicy() Network {
 	n := kubeRouter()
 	n.Name, n.Summary = "kube-router/policy", "kube-router with its policy chains"
+	n.Policy = true
 	n.Model += " and pkg/controllers/netpol, one NetworkPolicy for every pod: " + policyWords
 	n.SetUp = func(ctx context.Context, self Node, nodes []Node) error {
 		if err := kubeRouterNode(ctx, self, nodes); err != nil {
@@ -24,14 +25,17 @@ func kubeRouterPolicy() Network {
 		if err := fillSets(self, sets...); err != nil {
 			return err
 		}
+		if err := fillSets(self, otherSets(self.Policies)...); err != nil {
+			return err
+		}
 		return restore(ctx, self, kubeRouterPodChains(self, pods, names))
 	}
 	return n
 }
 
-// kubeRouterName is a chain's or a set's name, as kube-router makes them of a
-// hash.
-func kubeRouterName(prefix, of string) string {
+// hashedName is a chain's or a set's name, as kube-router and kube-proxy make
+// them of a hash.
+func hashedName(prefix, of string) string {
 	sum := sha256.Sum256([]byte(of))
 	return prefix + base32.StdEncoding.EncodeToString(sum[:])[:16]
 }
@@ -42,9 +46,9 @@ type kubeRouterPolicyNames struct{ chain, to, from, out, into string }
 
 func kubeRouterSets(nodes []Node, pods []Pod) ([]ipset, kubeRouterPolicyNames) {
 	names := kubeRouterPolicyNames{
-		chain: kubeRouterName("KUBE-NWPLCY-", "default lab"),
-		to:    kubeRouterName("KUBE-DST-", "default lab ingress pod"), from: kubeRouterName("KUBE-SRC-", "default lab ingress rule 0 pod"),
-		out: kubeRouterName("KUBE-SRC-", "default lab egress pod"), into: kubeRouterName("KUBE-DST-", "default lab egress rule 0 pod"),
+		chain: hashedName("KUBE-NWPLCY-", "default lab"),
+		to:    hashedName("KUBE-DST-", "default lab ingress pod"), from: hashedName("KUBE-SRC-", "default lab ingress rule 0 pod"),
+		out: hashedName("KUBE-SRC-", "default lab egress pod"), into: hashedName("KUBE-DST-", "default lab egress rule 0 pod"),
 	}
 	var selected, peers []netip.Prefix
 	for _, p := range pods {
@@ -55,8 +59,8 @@ func kubeRouterSets(nodes []Node, pods []Pod) ([]ipset, kubeRouterPolicyNames) {
 		peers = append(peers, single(n.Address.Addr()), single(n.PodCIDR.Addr().Next()))
 	}
 	return []ipset{
-		{names.to, "hash:ip", selected}, {names.from, "hash:ip", peers},
-		{names.out, "hash:ip", selected}, {names.into, "hash:ip", peers},
+		{name: names.to, kind: "hash:ip", members: selected}, {name: names.from, kind: "hash:ip", members: peers},
+		{name: names.out, kind: "hash:ip", members: selected}, {name: names.into, kind: "hash:ip", members: peers},
 	}, names
 }
 
@@ -80,8 +84,8 @@ func kubeRouterPodChains(self Node, pods []Pod, names kubeRouterPolicyNames) *ta
 		if p.Node != self.Index {
 			continue
 		}
-		chain := kubeRouterName("KUBE-POD-FW-", "default"+p.ID)
-		t.chain(chain, kubeRouterPod(p, names)...)
+		chain := hashedName("KUBE-POD-FW-", "default"+p.ID)
+		t.chain(chain, kubeRouterPod(p, self.Policies, names)...)
 		to := fmt.Sprintf("-m comment --comment \"rule to jump traffic destined to POD name:%s namespace: default to chain %s\" -d %s -j %s", p.ID, chain, p.Address, chain)
 		from := fmt.Sprintf("-m comment --comment \"rule to jump traffic from POD name:%s namespace: default to chain %s\" -s %s -j %s", p.ID, chain, p.Address, chain)
 		// Those for bridged packets are inserted last, so they come first.
@@ -102,6 +106,16 @@ func kubeRouterPodChains(self Node, pods []Pod, names kubeRouterPolicyNames) *ta
 		policy = append(policy, kubeRouterRule(names.out, names.into, protocol)...)
 	}
 	t.chain(names.chain, policy...)
+	for i := 1; i <= self.Policies; i++ {
+		var rules []string
+		for _, protocol := range []string{"tcp", "udp"} {
+			rules = append(rules, kubeRouterRule(otherSet(i), names.to, protocol)...)
+		}
+		for _, protocol := range []string{"tcp", "udp"} {
+			rules = append(rules, kubeRouterRule(names.out, otherSet(i), protocol)...)
+		}
+		t.chain(kubeRouterOther(i), rules...)
+	}
 	return t
 }
 
@@ -113,18 +127,26 @@ func kubeRouterRule(source, destination, protocol string) []string {
 	return []string{match + "-j MARK --set-xmark 0x10000/0x10000", match + "-m mark --mark 0x10000/0x10000 -j RETURN"}
 }
 
-// kubeRouterPod is one pod's chain: what it has going passes, then the policy
-// decides; what it did not mark is refused.
-func kubeRouterPod(p Pod, names kubeRouterPolicyNames) []string {
+// kubeRouterOther is the chain of another policy than the one that allows.
+func kubeRouterOther(i int) string { return hashedName("KUBE-NWPLCY-", otherPolicy(i)) }
+
+// kubeRouterPod is one pod's chain: what it has going passes, then each policy
+// has its say; what none marked is refused.
+func kubeRouterPod(p Pod, others int, names kubeRouterPolicyNames) []string {
 	const unmarked = "-m mark ! --mark 0x10000/0x10000 "
-	return []string{
+	rules := []string{
 		`-m comment --comment "rule to drop invalid state for pod" -m conntrack --ctstate INVALID -j DROP`,
 		`-m comment --comment "rule for stateful firewall for pod" -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT`,
 		fmt.Sprintf("-m comment --comment \"rule to permit the traffic traffic to pods when source is the pod's local node\" -m addrtype --src-type LOCAL -d %s -j ACCEPT", p.Address),
-		"-m comment --comment \"run through nw policy lab\" -j " + names.chain,
+	}
+	for i := 1; i <= others; i++ {
+		rules = append(rules, fmt.Sprintf("-m comment --comment \"run through nw policy %s\" -j %s", otherPolicy(i), kubeRouterOther(i)))
+	}
+	return append(rules,
+		"-m comment --comment \"run through nw policy lab\" -j "+names.chain,
 		fmt.Sprintf("-m comment --comment \"rule to log dropped traffic POD name:%s namespace: default\" %s-m limit --limit 10/minute --limit-burst 10 -j NFLOG --nflog-group 100", p.ID, unmarked),
 		fmt.Sprintf("-m comment --comment \"rule to REJECT traffic destined for POD name:%s namespace: default\" %s-j REJECT", p.ID, unmarked),
 		"-j MARK --set-mark 0/0x10000",
 		`-m comment --comment "set mark to ACCEPT traffic that comply to network policies" -j MARK --set-mark 0x20000/0x20000`,
-	}
+	)
 }

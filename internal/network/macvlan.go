@@ -16,10 +16,12 @@ func macvlan() Network {
 	n := Network{
 		Name:    "macvlan",
 		Summary: "reference plugin macvlan: pods directly on the wire, one subnet for all nodes",
+		IPv6:    true,
 		Needs:   []netns.Feature{netns.MACVLAN()},
 		Plugins: []string{"macvlan", "host-local"},
 		NoHostPaths: "a node cannot reach its macvlan pods: the kernel passes nothing between a device and the " +
 			"macvlan devices on it",
+		NoServices: "its pods are on the wire, and their packets do not pass the node",
 	}
 	n.Conflist = template(macvlanConflist, n)
 	return n

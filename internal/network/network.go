@@ -22,8 +22,16 @@ type Node struct {
 	Address netip.Prefix // of Device, 198.18.0.1/16
 	PodCIDR netip.Prefix // 10.244.1.0/24
 	MTU     int          // of Device, bytes
-	DataDir string       // a folder of this node for IPAM and the like; removed with the lab
-	Switch  netns.Port   // the bridge that all nodes' links are on, in the fabric's namespace
+	// MasqueradeAll is the network's.
+	MasqueradeAll bool
+	// Policies is how many policies that allow nothing of the lab's stand before
+	// the one that does, on networks with Policy.
+	Policies int
+	// Address6 and PodCIDR6 are the same for IPv6: fd00:198:18::1/64,
+	// fd00:10:244:1::/64. They are not valid where the cluster has IPv4 alone.
+	Address6, PodCIDR6 netip.Prefix
+	DataDir            string     // a folder of this node for IPAM and the like; removed with the lab
+	Switch             netns.Port // the bridge that all nodes' links are on, in the fabric's namespace
 }
 
 // Pod is what a network's agent would learn of one pod.
@@ -32,6 +40,9 @@ type Pod struct {
 	Node    int        // the Index of its node
 	Address netip.Addr // as its ADD gave it
 }
+
+// dual tells whether the cluster has IPv6 beside IPv4.
+func (n Node) dual() bool { return n.Address6.IsValid() }
 
 // Network is one pod network in one variant.
 type Network struct {
@@ -48,6 +59,10 @@ type Network struct {
 	// in bytes, so that the pod's MTU is the link's less Overhead.
 	Encapsulation string
 	Overhead      int
+	// IPv6 tells that the network carries IPv6 beside IPv4. Overhead6 is what an
+	// encapsulation in IPv6 takes, in place of Overhead, on clusters of both.
+	IPv6      bool
+	Overhead6 int
 	// HostNetwork: pods share their node's namespace; no CNI ADD happens.
 	HostNetwork bool
 	// Needs are the kernel features without which the network is unsupported.
@@ -57,6 +72,16 @@ type Network struct {
 	Wants []netns.Feature
 	// NoHostPaths says why a node cannot reach its pods; "" where it can.
 	NoHostPaths string
+	// NoServices says why rules on a node cannot carry out a service for its
+	// pods; "" where they can. What is done at the pods' sockets works all the
+	// same.
+	NoServices string
+	// MasqueradeAll is kube-proxy's --masquerade-all: its pods are of the pods'
+	// range and answer each other past their nodes.
+	MasqueradeAll bool
+	// Policy tells that pods are under a policy (PolicyPorts), before which others
+	// can be put.
+	Policy bool
 	// NoInterHost says why there is no path between nodes; "" where there is.
 	NoInterHost string
 	// Plugins are the CNI plugin binaries that the conflist names. Those that
@@ -86,8 +111,14 @@ type Network struct {
 // Pods is the network that all pods' addresses are of.
 func Pods() netip.Prefix { return netip.MustParsePrefix("10.244.0.0/16") }
 
+// Pods6 is the same for IPv6.
+func Pods6() netip.Prefix { return netip.MustParsePrefix("fd00:10:244::/48") }
+
 // PodMTU is the MTU of a pod's device on a link of the given MTU.
 func (n Network) PodMTU(link int) int { return link - n.Overhead }
+
+// PodMTU6 is that of a pod's device on a cluster of both families.
+func (n Network) PodMTU6(link int) int { return link - max(n.Overhead, n.Overhead6) }
 
 // List is every network, in the order in which help shows them.
 func List() []Network {

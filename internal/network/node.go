@@ -17,12 +17,26 @@ import (
 // are on a bridge: forwarding, and bridged packets passing iptables (where the
 // kernel can: br_netfilter is wanted, not needed).
 func kubernetesNode(self Node) error {
-	settings := []netns.Setting{{Path: "net/ipv4/ip_forward", Value: "1"}}
-	const bridged = "net/bridge/bridge-nf-call-iptables"
-	if _, err := netns.Sysctl(self.NS, bridged); err == nil {
-		settings = append(settings, netns.Setting{Path: bridged, Value: "1"})
+	settings := forwarding(self)
+	bridged := []string{"net/bridge/bridge-nf-call-iptables"}
+	if self.dual() {
+		bridged = append(bridged, "net/bridge/bridge-nf-call-ip6tables")
+	}
+	for _, path := range bridged {
+		if _, err := netns.Sysctl(self.NS, path); err == nil {
+			settings = append(settings, netns.Setting{Path: path, Value: "1"})
+		}
 	}
 	return netns.SetSysctls(self.NS, settings...)
+}
+
+// forwarding is what makes a node a router, of each family that it has.
+func forwarding(self Node) []netns.Setting {
+	settings := []netns.Setting{{Path: "net/ipv4/ip_forward", Value: "1"}}
+	if self.dual() {
+		settings = append(settings, netns.Setting{Path: "net/ipv6/conf/all/forwarding", Value: "1"})
+	}
+	return settings
 }
 
 // routeByNode sets on self a route to each other node's pods through that
@@ -41,11 +55,15 @@ func routeByNode(self Node, nodes []Node) error {
 		if peer.Index == self.Index {
 			continue
 		}
-		err := h.RouteReplace(&netlink.Route{
-			LinkIndex: dev.Attrs().Index, Dst: ipNet(peer.PodCIDR), Gw: peer.Address.Addr().AsSlice(),
-		})
-		if err != nil {
-			return fmt.Errorf("%s: route to the pods of %s: %w", self.Name, peer.Name, err)
+		ways := map[netip.Prefix]netip.Prefix{peer.PodCIDR: peer.Address}
+		if self.dual() {
+			ways[peer.PodCIDR6] = peer.Address6
+		}
+		for pods, node := range ways {
+			err := h.RouteReplace(&netlink.Route{LinkIndex: dev.Attrs().Index, Dst: ipNet(pods), Gw: node.Addr().AsSlice()})
+			if err != nil {
+				return fmt.Errorf("%s: route to the pods of %s: %w", self.Name, peer.Name, err)
+			}
 		}
 	}
 	return nil
@@ -54,8 +72,12 @@ func routeByNode(self Node, nodes []Node) error {
 // conflistData is what the templates beside the networks are filled from.
 type conflistData struct {
 	PodCIDR, Pods, First, Last, Device string
+	Services                           string // ServiceRange
 	PodMTU                             int
 	Node                               Node
+	// Ranges are host-local's ranges of the node's pods, of each family; in
+	// SharedRanges the subnet is that of all nodes' pods. Routes are to all pods.
+	Ranges, SharedRanges, Routes string
 	// Underlay is the nodes' own subnet, of which this node may give
 	// UnderlayFirst to UnderlayLast to pods.
 	Underlay, UnderlayFirst, UnderlayLast string
@@ -77,10 +99,16 @@ func template(text string, n Network) func(Node, []Node) ([]byte, error) {
 		}
 		var b bytes.Buffer
 		underlay := underlayRange(self)
+		mtu := n.PodMTU(self.MTU)
+		if self.dual() {
+			mtu = n.PodMTU6(self.MTU)
+		}
+		ranges, shared, routes := hostLocalRanges(self)
 		err = t.Execute(&b, conflistData{
-			PodCIDR: self.PodCIDR.String(), Pods: Pods().String(),
+			PodCIDR: self.PodCIDR.String(), Pods: Pods().String(), Services: ServiceRange().String(),
 			First: self.PodCIDR.Addr().Next().Next().String(), Last: lastAddress(self.PodCIDR).String(),
-			Device: self.Device, PodMTU: n.PodMTU(self.MTU), Node: self,
+			Device: self.Device, PodMTU: mtu, Node: self,
+			Ranges: ranges, SharedRanges: shared, Routes: routes,
 			Underlay:      self.Address.Masked().String(),
 			UnderlayFirst: underlay.Addr().Next().String(), UnderlayLast: lastAddress(underlay).String(),
 			Sandbox: dockerSandbox(self).Path, OVS: ovsDir(self), Gateway: weaveGateway(self).String(),
@@ -93,6 +121,27 @@ func template(text string, n Network) func(Node, []Node) ([]byte, error) {
 		}
 		return b.Bytes(), nil
 	}
+}
+
+// hostLocalRanges are the fields Ranges, SharedRanges and Routes of a node.
+func hostLocalRanges(self Node) (ranges, shared, routes string) {
+	add := func(pods, all netip.Prefix, first, last netip.Addr) {
+		comma := ""
+		if ranges != "" {
+			comma = ", "
+		}
+		ranges += fmt.Sprintf(`%s[{"subnet": "%s"}]`, comma, pods)
+		shared += fmt.Sprintf(`%s[{"subnet": "%s", "rangeStart": "%s", "rangeEnd": "%s"}]`, comma, all, first, last)
+		routes += fmt.Sprintf(`%s{"dst": "%s"}`, comma, all)
+	}
+	add(self.PodCIDR, Pods(), self.PodCIDR.Addr().Next().Next(), lastAddress(self.PodCIDR))
+	if self.dual() {
+		first := self.PodCIDR6.Addr().Next().Next()
+		last := self.PodCIDR6.Addr().As16()
+		last[14], last[15] = 0xff, 0xfe
+		add(self.PodCIDR6, Pods6(), first, netip.AddrFrom16(last))
+	}
+	return "[" + ranges + "]", "[" + shared + "]", "[" + routes + "]"
 }
 
 // underlayRange is the part of the nodes' subnet that is one node's to give to

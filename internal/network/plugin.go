@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 
 	"github.com/containernetworking/cni/pkg/invoke"
 	"github.com/containernetworking/cni/pkg/skel"
@@ -46,7 +47,10 @@ type podConf struct {
 
 // ipamAdd reads the configuration and gets the pod's one IPv4 address of its
 // IPAM plugin. Where a later step fails the caller gives it back by ipamDel.
-func ipamAdd(args *skel.CmdArgs) (podConf, *current.Result, error) {
+func ipamAdd(args *skel.CmdArgs) (podConf, *current.Result, error) { return ipamGet(args, false) }
+
+// ipamGet is ipamAdd, and where dual it may get one of IPv6 as well.
+func ipamGet(args *skel.CmdArgs, dual bool) (podConf, *current.Result, error) {
 	var conf podConf
 	if err := json.Unmarshal(args.StdinData, &conf); err != nil {
 		return conf, nil, fmt.Errorf("configuration: %w", err)
@@ -59,8 +63,9 @@ func ipamAdd(args *skel.CmdArgs) (podConf, *current.Result, error) {
 		return conf, nil, err
 	}
 	result, err := current.NewResultFromResult(got)
-	if err == nil && (len(result.IPs) != 1 || result.IPs[0].Address.IP.To4() == nil) {
-		err = fmt.Errorf("IPAM plugin %s gave %d addresses: this plugin takes one IPv4 address", conf.IPAM.Type, len(result.IPs))
+	if err == nil && !oneOfEach(result.IPs, dual) {
+		err = fmt.Errorf("IPAM plugin %s gave %d addresses: this plugin takes one IPv4 address, and one of IPv6 where it can (%v)",
+			conf.IPAM.Type, len(result.IPs), dual)
 	}
 	if err != nil {
 		return conf, nil, errors.Join(err, ipamDel(conf, args))
@@ -68,8 +73,42 @@ func ipamAdd(args *skel.CmdArgs) (podConf, *current.Result, error) {
 	return conf, result, nil
 }
 
+// oneOfEach tells an IPv4 address, alone or with one of IPv6 after it.
+func oneOfEach(ips []*current.IPConfig, dual bool) bool {
+	if len(ips) == 0 || ips[0].Address.IP.To4() == nil {
+		return false
+	}
+	return len(ips) == 1 || dual && len(ips) == 2 && ips[1].Address.IP.To4() == nil
+}
+
 func ipamDel(conf podConf, args *skel.CmdArgs) error {
 	return invoke.DelegateDel(context.Background(), conf.IPAM.Type, args.StdinData, nil)
+}
+
+// aloneMask is the mask of an address that has no other beside it.
+func aloneMask(ip net.IP) net.IPMask {
+	bits := 128
+	if ip.To4() != nil {
+		bits = 32
+	}
+	return net.CIDRMask(bits, bits)
+}
+
+// podAddress gives a pod's device an address that is alone in its subnet, and
+// its family's routes by a gateway that is not in it.
+func podAddress(dev netlink.Link, addr *net.IPNet, gateway net.IP) error {
+	index := dev.Attrs().Index
+	toGateway := &net.IPNet{IP: gateway, Mask: addr.Mask}
+	if err := netlink.AddrAdd(dev, &netlink.Addr{IPNet: addr}); err != nil {
+		return fmt.Errorf("address %s: %w", addr, err)
+	}
+	if err := netlink.RouteAdd(&netlink.Route{LinkIndex: index, Scope: netlink.SCOPE_LINK, Dst: toGateway}); err != nil {
+		return fmt.Errorf("route to the gateway: %w", err)
+	}
+	if err := netlink.RouteAdd(&netlink.Route{LinkIndex: index, Gw: gateway}); err != nil {
+		return fmt.Errorf("default route: %w", err)
+	}
+	return nil
 }
 
 // podDel gives the address back and takes the pod's device away. It is no

@@ -27,6 +27,7 @@ func withSockmap(n Network) Network {
 	n.Model, n.LeavesOut = model, leavesOut
 	n.Needs = append(append([]netns.Feature{}, n.Needs...), netns.BPFSockmap(), netns.Cgroup2())
 	n.Cgroup = attachSockmap
+	n.IPv6 = false
 	return n
 }
 
@@ -77,10 +78,17 @@ func SockmapCounters(cgroup string) (map[string]uint64, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	at, err := link.QueryPrograms(link.QueryOptions{Target: int(dir.Fd()), Attach: ebpf.AttachCGroupSockOps})
+	return cgroupCounters(dir, ebpf.AttachCGroupSockOps, bpf.SockmapMapCnbSockCount, "noted", "redirected", "plain")
+}
+
+// cgroupCounters reads the maps of counters of our programs of a type at a
+// cgroup, all together.
+func cgroupCounters(cgroup *os.File, attach ebpf.AttachType, name string, counters ...string) (map[string]uint64, error) {
+	at, err := link.QueryPrograms(link.QueryOptions{Target: int(cgroup.Fd()), Attach: attach})
 	if err != nil {
-		return nil, fmt.Errorf("eBPF programs at %s: %w", cgroup, err)
+		return nil, fmt.Errorf("eBPF programs at %s: %w", cgroup.Name(), err)
 	}
+	var into map[string]uint64
 	for _, p := range at.Programs {
 		maps, err := mapsOf(p.ID)
 		if err != nil {
@@ -90,12 +98,19 @@ func SockmapCounters(cgroup string) (map[string]uint64, error) {
 			continue
 		}
 		defer maps.close()
-		counts, err := maps.need(bpf.SockmapMapCnbSockCount)
+		counts, err := maps.need(name)
 		if err != nil {
 			return nil, err
 		}
-		into := map[string]uint64{}
-		return into, readCounters(counts, []string{"noted", "redirected", "plain"}, into)
+		if into == nil {
+			into = map[string]uint64{}
+		}
+		if err := readCounters(counts, counters, into); err != nil {
+			return nil, err
+		}
 	}
-	return nil, fmt.Errorf("cgroup %s: %w", cgroup, errNoEBPF)
+	if into == nil {
+		return nil, fmt.Errorf("cgroup %s: %w", cgroup.Name(), errNoEBPF)
+	}
+	return into, nil
 }

@@ -20,7 +20,7 @@ var spiderpoolIPVLANConflist string
 
 const (
 	spiderpoolModel     = "Spiderpool v1.0 cmd/coordinator in mode underlay (by this program's plugin cnibench-coordinator), "
-	spiderpoolLeavesOut = "Spiderpool's IPAM (host-local instead), its routes to services and kube-proxy's rules, detection of address conflicts, Multus"
+	spiderpoolLeavesOut = "Spiderpool's IPAM (host-local instead), detection of address conflicts, Multus"
 )
 
 // spiderpoolMACVLAN has pods in the nodes' own subnet.
@@ -57,12 +57,13 @@ func spiderpoolIPVLAN() Network {
 // router between all subnets.
 func spiderpoolMACVLANRouted() Network {
 	n := Network{
-		Name:      "spiderpool/macvlan-routed",
-		Summary:   "Spiderpool over macvlan: each node's pods in a subnet of their own, a router between subnets",
-		Model:     spiderpoolModel + "reference plugin macvlan; a namespace as the router",
-		LeavesOut: spiderpoolLeavesOut + "; a VLAN for each subnet: all are on one wire",
-		Needs:     []netns.Feature{netns.Veth(), netns.MACVLAN()},
-		Plugins:   []string{"macvlan", "host-local"},
+		Name:          "spiderpool/macvlan-routed",
+		Summary:       "Spiderpool over macvlan: each node's pods in a subnet of their own, a router between subnets",
+		Model:         spiderpoolModel + "reference plugin macvlan; a namespace as the router",
+		LeavesOut:     spiderpoolLeavesOut + "; a VLAN for each subnet: all are on one wire",
+		MasqueradeAll: true,
+		Needs:         []netns.Feature{netns.Veth(), netns.MACVLAN()},
+		Plugins:       []string{"macvlan", "host-local"},
 		SetUp: func(ctx context.Context, self Node, nodes []Node) error {
 			if err := spiderpoolNode(ctx, self, nodes); err != nil {
 				return err

@@ -18,6 +18,24 @@ type vxlanTunnel struct {
 	vni, port, overhead int
 	// address is a node's own on the tunnel.
 	address func(Node) netip.Addr
+	// six: it carries IPv6 in IPv6. Agents have a tunnel for each family.
+	six bool
+}
+
+// outer is a node's address around what is in the tunnel, pods what is behind
+// the node.
+func (v vxlanTunnel) outer(n Node) netip.Addr {
+	if v.six {
+		return n.Address6.Addr()
+	}
+	return n.Address.Addr()
+}
+
+func (v vxlanTunnel) pods(n Node) netip.Prefix {
+	if v.six {
+		return n.PodCIDR6
+	}
+	return n.PodCIDR
 }
 
 // vtepMAC is a node's address on the tunnel. Agents draw one and publish it;
@@ -43,7 +61,7 @@ func (v vxlanTunnel) make(self Node, nodes []Node) error {
 	la.Name, la.HardwareAddr, la.MTU = v.device, vtepMAC(self), self.MTU-v.overhead
 	vxlan := &netlink.Vxlan{
 		LinkAttrs: la, VxlanId: v.vni, VtepDevIndex: under.Attrs().Index,
-		SrcAddr: self.Address.Addr().AsSlice(), Port: v.port, Learning: false,
+		SrcAddr: v.outer(self).AsSlice(), Port: v.port, Learning: false,
 	}
 	if err := h.LinkAdd(vxlan); err != nil {
 		return fmt.Errorf("%s on %s: %w", v.device, self.Name, err)
@@ -73,13 +91,13 @@ func (v vxlanTunnel) peer(h *netlink.Handle, device int, peer Node) error {
 	}
 	err = h.NeighSet(&netlink.Neigh{
 		LinkIndex: device, State: netlink.NUD_PERMANENT, Family: unix.AF_BRIDGE, Flags: netlink.NTF_SELF,
-		IP: peer.Address.Addr().AsSlice(), HardwareAddr: vtepMAC(peer),
+		IP: v.outer(peer).AsSlice(), HardwareAddr: vtepMAC(peer),
 	})
 	if err != nil {
 		return fmt.Errorf("forwarding entry: %w", err)
 	}
 	err = h.RouteReplace(&netlink.Route{
-		LinkIndex: device, Scope: netlink.SCOPE_UNIVERSE, Dst: ipNet(peer.PodCIDR), Gw: address,
+		LinkIndex: device, Scope: netlink.SCOPE_UNIVERSE, Dst: ipNet(v.pods(peer)), Gw: address,
 		Flags: int(netlink.FLAG_ONLINK),
 	})
 	if err != nil {
@@ -88,10 +106,10 @@ func (v vxlanTunnel) peer(h *netlink.Handle, device int, peer Node) error {
 	return nil
 }
 
-// tunnelUp gives a tunnel device its address, as a /32 so that no broadcast
+// tunnelUp gives a tunnel device its address, alone in its prefix so that no broadcast
 // routes come with it, and sets it up.
 func tunnelUp(h *netlink.Handle, dev netlink.Link, address netip.Addr) error {
-	if err := h.AddrAdd(dev, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(address, 32))}); err != nil {
+	if err := h.AddrAdd(dev, &netlink.Addr{IPNet: ipNet(single(address))}); err != nil {
 		return fmt.Errorf("address: %w", err)
 	}
 	if err := h.LinkSetUp(dev); err != nil {

@@ -32,6 +32,7 @@ func Cells(c campaign.Campaign) []result.Cell {
 				cell := traffic
 				cell.Link, cell.Profile, cell.MTU, cell.Family = base.Link, base.Profile, base.MTU, base.Family
 				cell.Network, cell.Path, cell.Placement = way.Network, way.Path, way.Placement
+				cell.Services, cell.ServiceProxy, cell.Policies = way.Services, way.ServiceProxy, way.Policies
 				all = append(all, cell)
 			}
 		}
@@ -45,6 +46,7 @@ func Cells(c campaign.Campaign) []result.Cell {
 // touch any other network, so it exists on host only.
 func ways(c campaign.Campaign) []result.Cell {
 	var out []result.Cell
+	seen := make(map[result.Cell]bool)
 	for _, n := range c.Networks {
 		for _, p := range c.Paths {
 			way := result.Cell{Network: n.Name, Path: p.String(), Placement: p.Placement}
@@ -53,12 +55,29 @@ func ways(c campaign.Campaign) []result.Cell {
 			} else if way.Path == result.PathHostToHost {
 				continue
 			}
-			if !slices.Contains(out, way) {
-				out = append(out, way)
+			for _, w := range rules(c, n, way) {
+				if !seen[w] {
+					seen[w] = true
+					out = append(out, w)
+				}
 			}
 		}
 	}
 	return out
+}
+
+// rules crosses a way with what nodes are programmed with: services where it
+// leads to one, policies where the network enforces them.
+func rules(c campaign.Campaign, n campaign.Network, way result.Cell) []result.Cell {
+	ways := []result.Cell{way}
+	if way.ToService() {
+		ways = cross(ways, c.Services, func(w *result.Cell, v int) { w.Services = v })
+		ways = cross(ways, c.ServiceProxies, func(w *result.Cell, v string) { w.ServiceProxy = v })
+	}
+	if n.Enforces {
+		ways = cross(ways, c.Policies, func(w *result.Cell, v int) { w.Policies = v })
+	}
+	return ways
 }
 
 // traffics are the combinations of each workload's factors, each once.

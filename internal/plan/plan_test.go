@@ -111,6 +111,23 @@ func TestCells(t *testing.T) {
 			"host host-to-host inter-host, unshaped, default_settings, MTU 1500, udp_rr 64/128 B",
 			"host host-to-host inter-host, unshaped, default_settings, MTU 1500, udp_rr 64/128 B burst 8",
 		}},
+		{"services on paths to them, policies where they are enforced", func(c *campaign.Campaign) {
+			c.Workloads = c.Workloads[1:]
+			c.Networks = append(c.Networks, campaign.Network{Name: "canal", Enforces: true})
+			c.Paths = []campaign.Path{pods(result.InterHost), {From: "pod", To: "node-port", Placement: result.InterHost}}
+			c.Services, c.ServiceProxies, c.Policies = []int{1, 100}, []string{"ebpf"}, []int{0, 10}
+		}, []string{
+			"bridge pod-to-pod inter-host, unshaped, default_settings, MTU 1500, tcp_rr 64 B",
+			"canal pod-to-pod inter-host, unshaped, default_settings, MTU 1500, tcp_rr 64 B",
+			"host host-to-host inter-host, unshaped, default_settings, MTU 1500, tcp_rr 64 B",
+			"canal pod-to-pod inter-host, unshaped, default_settings, MTU 1500, tcp_rr 64 B with 10 policies",
+			"bridge pod-to-node-port inter-host, unshaped, default_settings, MTU 1500, tcp_rr 64 B with 1 service by ebpf",
+			"canal pod-to-node-port inter-host, unshaped, default_settings, MTU 1500, tcp_rr 64 B with 1 service by ebpf",
+			"canal pod-to-node-port inter-host, unshaped, default_settings, MTU 1500, tcp_rr 64 B with 1 service by ebpf, 10 policies",
+			"bridge pod-to-node-port inter-host, unshaped, default_settings, MTU 1500, tcp_rr 64 B with 100 services by ebpf",
+			"canal pod-to-node-port inter-host, unshaped, default_settings, MTU 1500, tcp_rr 64 B with 100 services by ebpf",
+			"canal pod-to-node-port inter-host, unshaped, default_settings, MTU 1500, tcp_rr 64 B with 100 services by ebpf, 10 policies",
+		}},
 		{"families, links and tests", func(c *campaign.Campaign) {
 			c.Networks = c.Networks[:1]
 			c.Families, c.Links = []string{"ipv4", "ipv6"}, []string{"1-gigabit", "unshaped"}
@@ -144,7 +161,10 @@ func TestCells(t *testing.T) {
 // Every cell that has a baseline in the campaign finds it in the plan.
 func TestEveryCellHasItsBaseline(t *testing.T) {
 	c := matrix("host", "bridge", "flannel/vxlan")
-	c.Paths = []campaign.Path{{From: "pod", To: "host", Placement: result.IntraHost}, {From: "pod", To: "pod", Placement: result.InterHost}}
+	c.Paths = []campaign.Path{{From: "pod", To: "host", Placement: result.IntraHost}, {From: "pod", To: "pod", Placement: result.InterHost},
+		{From: "pod", To: "cluster-ip", Placement: result.InterHost}}
+	c.Networks[1].Enforces = true
+	c.Services, c.ServiceProxies, c.Policies = []int{1, 100}, []string{"iptables", "ebpf"}, []int{0, 10}
 	cells := cellSet(Cells(c))
 	for cell := range cells {
 		if !cells[cell.Baseline()] {

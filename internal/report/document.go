@@ -22,6 +22,14 @@ type document struct {
 type place struct {
 	path, placement, link, profile string
 	mtu                            int
+	rules                          rules
+}
+
+// rules is what nodes are programmed with beside what the network needs.
+type rules struct {
+	services     int
+	serviceProxy string
+	policies     int
 }
 
 // group is one table: networks × traffics at one place.
@@ -35,10 +43,13 @@ type group struct {
 	rankings  map[result.Cell][]stat.Ranking   // by traffic
 }
 
-func placeOf(c result.Cell) place { return place{c.Path, c.Placement, c.Link, c.Profile, c.MTU} }
+func placeOf(c result.Cell) place {
+	return place{c.Path, c.Placement, c.Link, c.Profile, c.MTU, rules{c.Services, c.ServiceProxy, c.Policies}}
+}
 
 func trafficOf(c result.Cell) result.Cell {
 	c.Network, c.Path, c.Placement, c.Link, c.Profile, c.MTU = "", "", "", "", "", 0
+	c.Services, c.ServiceProxy, c.Policies = 0, "", 0
 	return c
 }
 
@@ -47,6 +58,7 @@ func (g *group) at(network string, traffic result.Cell) result.Cell {
 	p := g.place
 	traffic.Network, traffic.Path, traffic.Placement, traffic.Link, traffic.Profile, traffic.MTU =
 		network, p.path, p.placement, p.link, p.profile, p.mtu
+	traffic.Services, traffic.ServiceProxy, traffic.Policies = p.rules.services, p.rules.serviceProxy, p.rules.policies
 	return traffic
 }
 

@@ -50,20 +50,26 @@ func (d *document) models() []string {
 	}
 	var out []string
 	for _, n := range sortedKeys(d.Environment.Networks) {
-		f := d.Environment.Networks[n]
-		if f.Model == "" || !seen[n] {
-			continue
+		if f := d.Environment.Networks[n]; f.Model != "" && seen[n] {
+			out = append(out, after(n, f))
 		}
-		s := n + " after " + f.Model
-		if f.Datapath != "" {
-			s += ", carried by " + f.Datapath
-		}
-		if f.LeavesOut != "" {
-			s += " (without " + f.LeavesOut + ")"
-		}
-		out = append(out, s)
+	}
+	for _, p := range sortedKeys(d.Environment.ServiceProxies) {
+		out = append(out, after("services by "+p, d.Environment.ServiceProxies[p]))
 	}
 	return out
+}
+
+// after says what a model is of.
+func after(name string, f result.NetworkFacts) string {
+	s := name + " after " + f.Model
+	if f.Datapath != "" {
+		s += ", carried by " + f.Datapath
+	}
+	if f.LeavesOut != "" {
+		s += " (without " + f.LeavesOut + ")"
+	}
+	return s
 }
 
 // title says where a group's traffic went.
@@ -73,6 +79,9 @@ func (g *group) title() string { return g.place.String() }
 func (p place) String() string {
 	var parts []string
 	if s := strings.TrimSpace(p.path + " " + p.placement); s != "" {
+		parts = append(parts, s)
+	}
+	if s := p.rules.String(); s != "" {
 		parts = append(parts, s)
 	}
 	if p.link != "" {
@@ -85,6 +94,11 @@ func (p place) String() string {
 		parts = append(parts, fmt.Sprintf("MTU %d", p.mtu))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// String says the rules in the words of a cell.
+func (r rules) String() string {
+	return result.Cell{Services: r.services, ServiceProxy: r.serviceProxy, Policies: r.policies}.Rules()
 }
 
 // short says of a place only what differs between the places of the report. A
@@ -106,6 +120,9 @@ func (d *document) short(p place) string {
 		}
 		if g.place.mtu != p.mtu {
 			own.mtu = p.mtu
+		}
+		if g.place.rules != p.rules {
+			own.rules = p.rules
 		}
 	}
 	return own.String()

@@ -25,6 +25,15 @@ type Cell struct {
 	MTU int `json:"mtu"`
 	// Family is "ipv4" or "ipv6"; absent means ipv4.
 	Family string `json:"family,omitempty"`
+	// Services is how many services are programmed on each node, one of which the
+	// traffic goes to; absent on paths that lead to none.
+	Services int `json:"services,omitempty"`
+	// ServiceProxy is what carries the services out: "iptables", "nftables",
+	// "ipvs", "ebpf"; absent on paths that lead to none.
+	ServiceProxy string `json:"service_proxy,omitempty"`
+	// Policies is how many policies the traffic is held against in vain before the
+	// one that allows it; absent means none, and networks that enforce no policy.
+	Policies int `json:"policies,omitempty"`
 	// Workload is the traffic's name: "tcp_stream", "iperf3", …
 	Workload string `json:"workload"`
 	// Test is the workload's own variant, in the tool's words: netperf's
@@ -69,6 +78,10 @@ const (
 	PathHostToHost = "host-to-host"
 	PathHostToPod  = "host-to-pod"
 	PathPodToHost  = "pod-to-host"
+	// PathPodToClusterIP leads to a service's own address, PathPodToNodePort to
+	// its port at the address of the server's node.
+	PathPodToClusterIP = "pod-to-cluster-ip"
+	PathPodToNodePort  = "pod-to-node-port"
 
 	IntraHost = "intra-host"
 	InterHost = "inter-host"
@@ -85,20 +98,26 @@ func Twin(network string) string { return network + twinMark }
 func OneName(network string) string { return strings.TrimSuffix(network, twinMark) }
 
 // Baseline is the cell that c's efficiency is computed against: the same
-// factors on the network host, whose only path is host-to-host.
+// traffic on the network host, whose only path is host-to-host and which has
+// neither services nor policies.
 func (c Cell) Baseline() Cell {
 	c.Network, c.Path = HostNetwork, PathHostToHost
+	c.Services, c.ServiceProxy, c.Policies = 0, "", 0
 	return c
 }
+
+// ToService tells whether the cell's path leads to a service.
+func (c Cell) ToService() bool { return c.Path == PathPodToClusterIP || c.Path == PathPodToNodePort }
 
 // IsBaseline tells whether c is a baseline cell itself.
 func (c Cell) IsBaseline() bool { return c.Network == HostNetwork }
 
-// Compare orders cells: by link, profile, MTU, path, placement, then
-// workload and its factors, then network.
+// Compare orders cells: by link, profile, MTU, services, policies, placement,
+// then workload and its factors, then network and path.
 func (c Cell) Compare(d Cell) int {
 	return cmp.Or(
 		cmp.Compare(c.Link, d.Link), cmp.Compare(c.Profile, d.Profile), cmp.Compare(c.MTU, d.MTU),
+		cmp.Compare(c.ServiceProxy, d.ServiceProxy), cmp.Compare(c.Services, d.Services), cmp.Compare(c.Policies, d.Policies),
 		cmp.Compare(c.Placement, d.Placement),
 		cmp.Compare(c.Workload, d.Workload), cmp.Compare(c.Test, d.Test), cmp.Compare(c.Protocol, d.Protocol),
 		cmp.Compare(c.Family, d.Family), cmp.Compare(c.Direction, d.Direction),
@@ -160,5 +179,28 @@ func (c Cell) Traffic() string {
 	if c.Family == "ipv6" {
 		parts = append(parts, "ipv6")
 	}
+	if s := c.Rules(); s != "" {
+		parts = append(parts, "with "+s)
+	}
 	return strings.Join(parts, " ")
+}
+
+// Rules says in words what nodes are programmed with: "1000 services by
+// nftables, 10 policies"; "" where that is no factor.
+func (c Cell) Rules() string {
+	var parts []string
+	if c.Services > 0 {
+		parts = append(parts, fmt.Sprintf("%s by %s", number(c.Services, "service", "services"), c.ServiceProxy))
+	}
+	if c.Policies > 0 {
+		parts = append(parts, number(c.Policies, "policy", "policies"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func number(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }

@@ -23,6 +23,8 @@ type Environment struct {
 	// than one machine. It is known at the end. Those of one namespace are beside
 	// its place.
 	Profiles map[string][]Setting `json:"profiles,omitempty"`
+	// ServiceProxies maps what carries services out to what is known of it.
+	ServiceProxies map[string]NetworkFacts `json:"service_proxies,omitempty"`
 	// Changed names each setting that differed at the end: "sysctl net.core.rmem_max: 212992 → 4194304".
 	Changed []string `json:"changed,omitempty"`
 	// Absent says what the probes could not measure here, and why: "probe

@@ -31,6 +31,9 @@ type Ends struct {
 	Client, Server Place
 	// ServerAddress is where the client sends to.
 	ServerAddress netip.Addr
+	// ServerPort is what the server must serve on, where a service leads to it; 0:
+	// any port.
+	ServerPort uint16
 	// SharedClock tells that both ends read one clock.
 	SharedClock bool
 }

@@ -66,7 +66,7 @@ func listenTCP(ctx context.Context, cfg Config) (*net.TCPListener, error) {
 		return errors.Join(err, tuneErr)
 	}}
 	lc.SetMultipathTCP(false)
-	l, err := lc.Listen(ctx, "tcp", ":0")
+	l, err := lc.Listen(ctx, "tcp", fmt.Sprintf(":%d", cfg.Port))
 	if err != nil {
 		return nil, fmt.Errorf("open a data port: %w", err)
 	}

@@ -15,7 +15,8 @@ type Server struct {
 	port uint16
 }
 
-// Listen opens the data port, a free one on all addresses, IPv4 and IPv6.
+// Listen opens the data port, the configured or a free one, on all addresses,
+// IPv4 and IPv6.
 func Listen(cfg Config) (*Server, error) {
 	r, err := newRun(cfg)
 	if err != nil {

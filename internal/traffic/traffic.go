@@ -30,6 +30,8 @@ type Config struct {
 	MessageBytes int `json:"message_bytes"`
 	// ResponseBytes is the size of a response; 0 means as the request.
 	ResponseBytes int `json:"response_bytes,omitempty"`
+	// Port is what the serving half opens; 0 means a free one.
+	Port uint16 `json:"port,omitempty"`
 	// Streams is the number of connections or flows, 1 to 256.
 	Streams int `json:"streams"`
 	// BackgroundStreams is the number of TCP connections beside them that carry

@@ -45,10 +45,10 @@ func openHall(r *run) (*hall, error) {
 }
 
 func (h *hall) bind() error {
-	var any unix.Sockaddr = &unix.SockaddrInet4{}
+	var any unix.Sockaddr = &unix.SockaddrInet4{Port: int(h.r.cfg.Port)}
 	info := unix.SetsockoptInt(h.fd, unix.IPPROTO_IP, unix.IP_PKTINFO, 1)
 	if h.six {
-		any = &unix.SockaddrInet6{}
+		any = &unix.SockaddrInet6{Port: int(h.r.cfg.Port)}
 		info = errors.Join(unix.SetsockoptInt(h.fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0), unix.SetsockoptInt(h.fd, unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1))
 	}
 	// The port is chosen without SO_REUSEADDR, or it could be somebody's who

@@ -15,10 +15,10 @@ import (
 )
 
 // joinCgroups makes a cgroup for each node's programs, named as the node's
-// namespace, and lets the network do there what it does. Nothing where the
-// network does nothing at cgroups.
+// namespace, and lets the network do there what it does. Nothing where neither
+// the network nor the service proxy does anything at cgroups.
 func (c *cluster) joinCgroups() error {
-	if c.network.Cgroup == nil {
+	if c.network.Cgroup == nil && c.proxy.AtSockets == nil {
 		return nil
 	}
 	root, err := netns.CgroupRoot()
@@ -35,6 +35,9 @@ func (c *cluster) joinCgroups() error {
 			return fmt.Errorf("cgroup: %w", err)
 		}
 		c.cgroups = append(c.cgroups, dir)
+		if c.network.Cgroup == nil {
+			continue
+		}
 		held, err := c.network.Cgroup(dir)
 		if err != nil {
 			return fmt.Errorf("network %s: cgroup %s: %w", c.spec.Network, path, err)

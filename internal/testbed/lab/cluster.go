@@ -31,6 +31,7 @@ type cluster struct {
 	index     int // from 1, in the lab
 	spec      Spec
 	network   network.Network
+	proxy     network.ServiceProxy // of nothing where there are no services
 	link      Link
 	nodes     []network.Node
 	conflists []*cni.Conflist // of each node; none where pods share their node
@@ -50,6 +51,8 @@ type cluster struct {
 type pod struct {
 	ns      netns.NS
 	address netip.Addr
+	// address6 is not valid on a cluster of IPv4 alone.
+	address6 netip.Addr
 }
 
 // newCluster names everything of a cluster and makes nothing.
@@ -69,13 +72,22 @@ func newCluster(st state, dir string, index int, spec Spec, n network.Network) (
 		spec.Pods = make([]int, len(spec.Pods))
 	}
 	c := &cluster{index: index, spec: spec, network: n, link: link, profile: settings, pods: make([][]pod, len(spec.Pods))}
+	if spec.Services > 0 {
+		if c.proxy, err = network.FindServiceProxy(spec.ServiceProxy); err != nil {
+			return nil, err
+		}
+	}
 	for i := 1; i <= len(spec.Pods); i++ {
 		c.nodes = append(c.nodes, network.Node{
 			Name: "node" + strconv.Itoa(i), Index: i, NS: st.node(index, i), Device: device,
-			Address: nodeAddress(i), PodCIDR: podCIDR(i), MTU: spec.MTU,
-			DataDir: filepath.Join(dir, fmt.Sprintf("%d-node%d", index, i)),
-			Switch:  netns.Port{NS: st.fabric(index), Device: fabricBridge},
+			Address: nodeAddress(i), PodCIDR: podCIDR(i), MTU: spec.MTU, Policies: spec.Policies,
+			MasqueradeAll: n.MasqueradeAll,
+			DataDir:       filepath.Join(dir, fmt.Sprintf("%d-node%d", index, i)),
+			Switch:        netns.Port{NS: st.fabric(index), Device: fabricBridge},
 		})
+		if spec.IPv6 {
+			c.nodes[i-1].Address6, c.nodes[i-1].PodCIDR6 = nodeAddress6(i), podCIDR6(i)
+		}
 		for j := 1; j <= spec.Pods[i-1]; j++ {
 			c.pods[i-1] = append(c.pods[i-1], pod{ns: st.pod(index, i, j)})
 		}
@@ -83,21 +95,26 @@ func newCluster(st state, dir string, index int, spec Spec, n network.Network) (
 	if n.HostNetwork {
 		return c, nil
 	}
+	return c, c.readConflists()
+}
+
+// readConflists asks the network for each node's.
+func (c *cluster) readConflists() error {
 	for _, node := range c.nodes {
-		data, err := n.Conflist(node, c.nodes)
+		data, err := c.network.Conflist(node, c.nodes)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		list, err := cni.ParseConflist(n.Name, data)
+		list, err := cni.ParseConflist(c.network.Name, data)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if list, err = list.WithDataDir(node.DataDir); err != nil {
-			return nil, err
+			return err
 		}
 		c.conflists = append(c.conflists, list)
 	}
-	return c, nil
+	return nil
 }
 
 // state is what is written down of the cluster before it is made.
@@ -115,6 +132,9 @@ func (c *cluster) build(ctx context.Context, st state, rt *cni.Runtime, parallel
 		return err
 	}
 	if err := c.wire(st.fabric(c.index)); err != nil {
+		return err
+	}
+	if err := c.startProxy(ctx); err != nil {
 		return err
 	}
 	if c.network.SetUp != nil {
@@ -137,6 +157,9 @@ func (c *cluster) build(ctx context.Context, st state, rt *cni.Runtime, parallel
 		return err
 	}
 	if err := c.tellOfPods(ctx); err != nil {
+		return err
+	}
+	if err := c.syncProxy(ctx, c.services()); err != nil {
 		return err
 	}
 	return c.findCarriers()
@@ -186,6 +209,14 @@ func (c *cluster) namespaces(ctx context.Context, st state, parallel int) error 
 		{Path: "net/ipv4/conf/all/rp_filter", Value: "0"},
 		{Path: "net/ipv4/conf/default/rp_filter", Value: "0"},
 	}
+	if c.spec.IPv6 {
+		// Nobody else can have the lab's addresses: they are used at once.
+		for _, which := range []string{"all", "default"} {
+			for name, value := range map[string]string{"disable_ipv6": "0", "accept_dad": "0", "accept_ra": "0"} {
+				defaults = append(defaults, netns.Setting{Path: "net/ipv6/conf/" + which + "/" + name, Value: value})
+			}
+		}
+	}
 	make(st.fabric(c.index), fabricSettings()...)
 	for i, n := range c.nodes {
 		make(n.NS, defaults...)
@@ -211,8 +242,7 @@ func (c *cluster) attach(ctx context.Context, rt *cni.Runtime, parallel int) err
 			if err != nil {
 				return fmt.Errorf("network %s: %w", c.spec.Network, err)
 			}
-			p.address = got.Addresses[0]
-			return nil
+			return p.take(got.Addresses, c.spec.IPv6)
 		}
 	}
 	g, gctx := errgroup.WithContext(ctx)
@@ -237,6 +267,25 @@ func (c *cluster) attach(ctx context.Context, rt *cni.Runtime, parallel int) err
 	return g.Wait()
 }
 
+// take notes a pod's addresses.
+func (p *pod) take(got []netip.Addr, six bool) error {
+	p.address = got[0]
+	if !six {
+		return nil
+	}
+	for _, a := range got {
+		if a.Is4() {
+			p.address = a
+		} else {
+			p.address6 = a
+		}
+	}
+	if !p.address.Is4() || !p.address6.IsValid() {
+		return fmt.Errorf("%s got the addresses %v, want one of IPv4 and one of IPv6", p.ns.Name, got)
+	}
+	return nil
+}
+
 func attachment(list *cni.Conflist, pod, node netns.NS) cni.Attachment {
 	return cni.Attachment{Conflist: list, ContainerID: pod.Name, PodNS: pod.Path, NodeNS: node.Path, Device: device}
 }
@@ -251,12 +300,14 @@ func (c *cluster) checkAddresses() error {
 	for i, pods := range c.pods {
 		for _, p := range pods {
 			name := fmt.Sprintf("%s's %s", c.nodes[i].Name, p.ns.Name)
-			if other, taken := who[p.address]; taken {
-				return fmt.Errorf("network %s: %s and %s both got the address %s: name one conflist per node "+
-					"(conflists: [node1.conflist, node2.conflist]) with subnets or ranges of their own",
-					c.spec.Network, other, name, p.address)
+			for _, a := range []netip.Addr{p.address, p.address6} {
+				if other, taken := who[a]; taken && a.IsValid() {
+					return fmt.Errorf("network %s: %s and %s both got the address %s: name one conflist per node "+
+						"(conflists: [node1.conflist, node2.conflist]) with subnets or ranges of their own",
+						c.spec.Network, other, name, a)
+				}
+				who[a] = name
 			}
-			who[p.address] = name
 		}
 	}
 	return nil

@@ -120,12 +120,19 @@ func downHeld(ctx context.Context, r *exec.Runner, h *held, id string) (Gone, er
 // namespace all that is in it, so a pod that could not be detached leaves
 // nothing either.
 func takeDown(ctx context.Context, r *exec.Runner, h *held, st state) (Gone, error) {
+	gone, err := clearNamespaces(ctx, r, h, st, st.prefix())
+	return gone, errors.Join(err, h.remove())
+}
+
+// clearNamespaces takes down what has names with a prefix: a lab's, or that of
+// one of its clusters.
+func clearNamespaces(ctx context.Context, r *exec.Runner, h *held, st state, prefix string) (Gone, error) {
 	gone := Gone{ID: st.ID, Verb: st.Verb, PID: st.PID}
-	namespaces, err := netns.List(st.prefix())
+	namespaces, err := netns.List(prefix)
 	errs := []error{err}
 	gone.Namespaces = len(namespaces)
 	gone.Killed, err = killInside(namespaces)
-	errs = append(errs, err, removeCgroups(st.prefix()))
+	errs = append(errs, err, removeCgroups(prefix))
 	gone.Detach = detach(ctx, r, h, st, namespaces)
 	// Pods before nodes before fabric: names of pods begin with their node's.
 	slices.Reverse(namespaces)
@@ -134,7 +141,7 @@ func takeDown(ctx context.Context, r *exec.Runner, h *held, st state) (Gone, err
 	for _, ns := range namespaces {
 		g.Go(ns.Delete)
 	}
-	errs = append(errs, g.Wait(), h.remove())
+	errs = append(errs, g.Wait())
 	return gone, errors.Join(errs...)
 }
 

@@ -25,6 +25,7 @@ func (l *Lab) Environment(ctx context.Context) (result.Environment, error) {
 	env := result.Environment{
 		Schema: result.Schema, Testbed: "lab", Host: readHost("/proc", "/etc/os-release"),
 		Tools: map[string]string{}, Places: map[string]result.PlaceFacts{}, Networks: map[string]result.NetworkFacts{},
+		ServiceProxies: map[string]result.NetworkFacts{},
 	}
 	if l.options.Machine != nil {
 		// Settings are compared from begin to end, so they are read under the same.
@@ -39,6 +40,9 @@ func (l *Lab) Environment(ctx context.Context) (result.Environment, error) {
 		facts, err := l.facts(ctx, c.network)
 		errs = append(errs, err)
 		env.Networks[c.spec.Network] = facts
+		if c.proxy.Name != "" {
+			env.ServiceProxies[c.proxy.Name] = result.NetworkFacts{Model: c.proxy.Model, LeavesOut: c.proxy.LeavesOut}
+		}
 		for _, list := range c.conflists {
 			for _, p := range list.Plugins() {
 				plugins[p] = true

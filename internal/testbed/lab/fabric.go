@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"net/netip"
 	"os"
 
 	"github.com/cnibench/cnibench/internal/netns"
@@ -40,8 +41,13 @@ func (c *cluster) wire(fabric netns.NS) error {
 		if err != nil {
 			return err
 		}
-		if err := dev.SetAddress(n.Address); err != nil {
-			return err
+		for _, a := range []netip.Prefix{n.Address, n.Address6} {
+			if !a.IsValid() {
+				continue
+			}
+			if err := dev.SetAddress(a); err != nil {
+				return err
+			}
 		}
 		for _, p := range ports {
 			if err := c.link.shape(p); err != nil {

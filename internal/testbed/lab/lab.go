@@ -11,10 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/cni"
@@ -79,19 +78,46 @@ func New(o Options) *Lab {
 // Build.
 func (l *Lab) ID() string { return l.state.ID }
 
-// Build makes a cluster for each network, link, profile and MTU of the cells.
-// A plugin that is missing, or one that fails, is an error; all is taken down
-// again then.
+// Build makes a cluster for each network, link, profile, MTU, number of services
+// by a proxy and number of policies of the cells.
+// A plugin that is missing is an error, and so is a set-up that fails where no
+// other network but the baseline stands; all is taken down again then. Where
+// others stand, those of a network whose set-up failed are left out with the
+// reason.
 func (l *Lab) Build(ctx context.Context, cells []result.Cell) (map[result.Cell]string, error) {
 	specs, unsupported := l.planner.specs(cells)
 	if len(specs) == 0 {
 		return unsupported, nil
 	}
-	return unsupported, l.build(ctx, specs)
+	if err := l.begin(specs); err != nil {
+		return unsupported, err
+	}
+	failed, err := l.make(ctx)
+	if err != nil || !l.othersStand(failed) {
+		return unsupported, l.giveUp(ctx, errors.Join(append(failed.errors(), err)...))
+	}
+	for _, c := range cells {
+		if err := failed[keyOf(c)]; err != nil && unsupported[c] == "" {
+			unsupported[c] = strings.ReplaceAll(err.Error(), "\n", "; ")
+		}
+	}
+	return unsupported, l.drop(ctx, failed)
 }
 
 // build makes the clusters, all or none.
-func (l *Lab) build(ctx context.Context, specs []Spec) (err error) {
+func (l *Lab) build(ctx context.Context, specs []Spec) error {
+	if err := l.begin(specs); err != nil {
+		return err
+	}
+	failed, err := l.make(ctx)
+	if err != nil || len(failed) > 0 {
+		return l.giveUp(ctx, errors.Join(append(failed.errors(), err)...))
+	}
+	return nil
+}
+
+// begin writes down what will be made.
+func (l *Lab) begin(specs []Spec) (err error) {
 	if l.held != nil {
 		return errors.New("the lab stands already")
 	}
@@ -106,18 +132,8 @@ func (l *Lab) build(ctx context.Context, specs []Spec) (err error) {
 	if err := l.plan(dir, specs); err != nil {
 		return err
 	}
-	if l.held, err = l.options.store().create(l.state); err != nil {
-		return err
-	}
-	if err := l.make(ctx, dir); err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = fmt.Errorf("building the lab: %w", cause)
-		}
-		// A plugin that failed on ADD may fail on DEL: one error is enough.
-		_, closeErr := l.close(ctx)
-		return errors.Join(err, closeErr)
-	}
-	return nil
+	l.held, err = l.options.store().create(l.state)
+	return err
 }
 
 func errNeedsRoot() error { return errors.New("a lab needs root: run it with sudo") }
@@ -160,29 +176,6 @@ func isOwnPlugin(name string) bool {
 	return false
 }
 
-// make builds all clusters, a few at a time.
-func (l *Lab) make(ctx context.Context, dir string) error {
-	if err := cni.LinkOwn(ownPlugins(dir)); err != nil {
-		return err
-	}
-	rt := cniRuntime(l.options.Runner, l.state, dir)
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(parallel())
-	for _, c := range l.ordered {
-		g.Go(func() error {
-			if err := c.makeDirs(); err != nil {
-				return err
-			}
-			if err := c.build(gctx, l.state, rt, parallel()); err != nil {
-				return err
-			}
-			c.applyProfile(l.options.Machine != nil)
-			return nil
-		})
-	}
-	return g.Wait()
-}
-
 func ownPlugins(dir string) string { return filepath.Join(dir, "plugins") }
 
 func cniRuntime(r *exec.Runner, st state, dir string) *cni.Runtime {
@@ -197,8 +190,8 @@ func parallel() int { return 4 * runtime.NumCPU() }
 func (l *Lab) Ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) {
 	c, ok := l.clusters[keyOf(cell)]
 	if !ok || l.held == nil {
-		return testbed.Ends{}, fmt.Errorf("the lab was not built for network %s, link %s, profile %s, MTU %d",
-			cell.Network, cell.Link, cell.Profile, cell.MTU)
+		return testbed.Ends{}, fmt.Errorf("the lab was not built for network %s, link %s, profile %s, MTU %d%s",
+			cell.Network, cell.Link, cell.Profile, cell.MTU, specOf(cell).rules())
 	}
 	from, to, err := sites(cell, c.network.HostNetwork)
 	if err != nil {
@@ -210,9 +203,14 @@ func (l *Lab) Ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) 
 	if err := l.useProfile(ctx, c); err != nil {
 		return testbed.Ends{}, err
 	}
-	clientAddress, serverAddress := c.address(from), c.address(to)
+	clientAddress, serverAddress := c.addressOf(from, cell.Family), c.addressOf(to, cell.Family)
+	target, port := serverAddress, uint16(0)
 	if from == to {
-		clientAddress, serverAddress = loopback(), loopback()
+		clientAddress, serverAddress = loopbackOf(cell.Family), loopbackOf(cell.Family)
+		target = serverAddress
+	}
+	if cell.ToService() {
+		target, port = c.serviceTarget(cell, to), measuredPort(cell.Placement)
 	}
 	client, err := l.place(ctx, c, from, serverAddress, roleClient)
 	if err != nil {
@@ -222,7 +220,7 @@ func (l *Lab) Ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) 
 	if err != nil {
 		return testbed.Ends{}, err
 	}
-	return testbed.Ends{Client: client, Server: server, ServerAddress: serverAddress, SharedClock: true}, nil
+	return testbed.Ends{Client: client, Server: server, ServerAddress: target, ServerPort: port, SharedClock: true}, nil
 }
 
 // Close takes the lab down. It may be called again.

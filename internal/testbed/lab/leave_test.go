@@ -293,7 +293,7 @@ func TestBuildThatFails(t *testing.T) {
 				o.CNIPath = append([]string{plugins}, cni.UsualDirs()...)
 				o.Networks = []network.Network{userNetwork(t, c.list)}
 				l := New(o)
-				_, err := l.Build(t.Context(), cells("mine", "bridge"))
+				_, err := l.Build(t.Context(), cells("mine", "host"))
 				if err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("error %v, want %s", err, c.want)
 				}
@@ -320,11 +320,16 @@ func TestUnsupportedCellsHaveReasons(t *testing.T) {
 	base := cells("bridge")[0]
 	change := func(f func(*result.Cell)) result.Cell { c := base; f(&c); return c }
 	for want, c := range map[string]result.Cell{
-		`unknown network "nonesuch"`:            change(func(c *result.Cell) { c.Network = "nonesuch" }),
-		`the lab has no link "token-ring"`:      change(func(c *result.Cell) { c.Link = "token-ring" }),
-		"the link local has no path between":    change(func(c *result.Cell) { c.Link = "local" }),
-		`the lab has no profile "hpc-compute"`:  change(func(c *result.Cell) { c.Profile = "hpc-compute" }),
-		"the lab has no ipv6":                   change(func(c *result.Cell) { c.Family = "ipv6" }),
+		`unknown network "nonesuch"`:           change(func(c *result.Cell) { c.Network = "nonesuch" }),
+		`the lab has no link "token-ring"`:     change(func(c *result.Cell) { c.Link = "token-ring" }),
+		"the link local has no path between":   change(func(c *result.Cell) { c.Link = "local" }),
+		`the lab has no profile "hpc-compute"`: change(func(c *result.Cell) { c.Profile = "hpc-compute" }),
+		"docker/overlay has no IPv6":           change(func(c *result.Cell) { c.Network, c.Family = "docker/overlay", "ipv6" }),
+		"bridge has no IPv6 on an MTU of 1279": change(func(c *result.Cell) { c.MTU, c.Family = 1279, "ipv6" }),
+		"bridge enforces no policy":            change(func(c *result.Cell) { c.Policies = 10 }),
+		"services by iptables have no IPv6": change(func(c *result.Cell) {
+			c.Path, c.Services, c.ServiceProxy, c.Family = result.PathPodToClusterIP, 1, "iptables", "ipv6"
+		}),
 		`the lab has no path "pod-to-service"`:  change(func(c *result.Cell) { c.Path = "pod-to-service" }),
 		"cannot be built on an MTU of 100":      change(func(c *result.Cell) { c.MTU = 100 }),
 		"a node cannot reach its macvlan pods":  change(func(c *result.Cell) { c.Network, c.Path = "macvlan", result.PathHostToPod }),

@@ -30,6 +30,8 @@ func TestMain(m *testing.M) {
 				os.Exit(1)
 			}
 			os.Exit(0)
+		case "asker":
+			os.Exit(asker(os.Args[2], os.Args[3], os.Args[4]))
 		case "owner":
 			os.Exit(owner(os.Args[2]))
 		}
@@ -46,6 +48,9 @@ func owner(dir string) int {
 	all := cells("bridge", "flannel/vxlan", "calico/direct-policy", "macvlan", "host", "docker/overlay",
 		"spiderpool/macvlan-routed", "hpc/singularity", "flannel/udp", "cilium/vxlan", "calico/direct+sockmap",
 		"antrea/geneve", "weave/sleeve")
+	for _, proxy := range []string{"iptables", "nftables", "ebpf"} {
+		all = append(all, serviceCells("bridge", proxy, 10)...)
+	}
 	if _, err := l.Build(context.Background(), all); err != nil {
 		fmt.Println(err)
 		return 1

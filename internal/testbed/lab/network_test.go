@@ -31,7 +31,7 @@ func echoPort(t *testing.T, ns netns.NS, at netip.AddrPort) netip.AddrPort {
 	t.Helper()
 	var conn *net.UDPConn
 	err := netns.Do(ns, func() (err error) {
-		conn, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
+		conn, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
 		return err
 	})
 	if err != nil {
@@ -58,7 +58,7 @@ func echoPort(t *testing.T, ns netns.NS, at netip.AddrPort) netip.AddrPort {
 func ask(from netns.NS, to netip.AddrPort, payload int) error {
 	var conn *net.UDPConn
 	err := netns.Do(from, func() (err error) {
-		conn, err = net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(to))
+		conn, err = net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to))
 		return err
 	})
 	if err != nil {
@@ -72,6 +72,9 @@ func ask(from netns.NS, to netip.AddrPort, payload int) error {
 	var optErr error
 	err = raw.Control(func(fd uintptr) {
 		optErr = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO)
+		if to.Addr().Is6() {
+			optErr = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DO)
+		}
 	})
 	if err := errors.Join(err, optErr); err != nil {
 		return err
@@ -106,7 +109,7 @@ type frame struct {
 	inner      netip.Addr // destination inside the tunnel, where it can be read
 }
 
-// watch collects the IPv4 frames that pass a fabric until the test ends.
+// watch collects the IP packets that pass a fabric until the test ends.
 type watch struct {
 	mu     sync.Mutex
 	frames []frame
@@ -170,18 +173,28 @@ func (w *watch) seen() []frame {
 	return append([]frame(nil), w.frames...)
 }
 
-// readFrame reads Ethernet, IPv4, UDP, and what networks put into them.
+// readFrame reads Ethernet, IPv4 or IPv6, UDP, and what networks put into them.
 func readFrame(b []byte) (frame, bool) {
-	if len(b) < 34 || binary.BigEndian.Uint16(b[12:]) != unix.ETH_P_IP {
-		return frame{}, false
-	}
 	f := frame{bytes: len(b)}
-	ip := b[14:]
-	f.src, _ = netip.AddrFromSlice(ip[12:16])
-	f.dst = destination(ip)
-	f.proto = ip[9]
-	f.fragmented = binary.BigEndian.Uint16(ip[6:])&0x3fff != 0 // more fragments, or an offset
-	payload := ip[int(ip[0]&15)*4:]
+	var payload []byte
+	switch {
+	case len(b) >= 14+20 && binary.BigEndian.Uint16(b[12:]) == unix.ETH_P_IP:
+		ip := b[14:]
+		f.src, _ = netip.AddrFromSlice(ip[12:16])
+		f.dst = destination(ip)
+		f.proto = ip[9]
+		f.fragmented = binary.BigEndian.Uint16(ip[6:])&0x3fff != 0 // more fragments, or an offset
+		payload = ip[int(ip[0]&15)*4:]
+	case len(b) >= 14+40 && binary.BigEndian.Uint16(b[12:]) == unix.ETH_P_IPV6:
+		ip := b[14:]
+		f.src, _ = netip.AddrFromSlice(ip[8:24])
+		f.dst = destination(ip)
+		f.proto = ip[6]
+		f.fragmented = f.proto == unix.IPPROTO_FRAGMENT
+		payload = ip[40:]
+	default:
+		return f, false
+	}
 	if f.proto == unix.IPPROTO_IPIP {
 		f.tunnel, f.inner = "ipip", destination(payload)
 	}
@@ -217,12 +230,15 @@ func readFrame(b []byte) (frame, bool) {
 	return f, true
 }
 
-// destination is that of an IPv4 header.
+// destination is that of an IP header.
 func destination(ip []byte) netip.Addr {
-	if len(ip) < 20 || ip[0]>>4 != 4 {
-		return netip.Addr{}
+	var a netip.Addr
+	switch {
+	case len(ip) >= 20 && ip[0]>>4 == 4:
+		a, _ = netip.AddrFromSlice(ip[16:20])
+	case len(ip) >= 40 && ip[0]>>4 == 6:
+		a, _ = netip.AddrFromSlice(ip[24:40])
 	}
-	a, _ := netip.AddrFromSlice(ip[16:20])
 	return a
 }
 
@@ -276,12 +292,19 @@ func buildLab(t *testing.T, l *Lab, all []result.Cell) {
 // with DF set, over every network, and looks at what is on the wire.
 func TestPodsReachEachOther(t *testing.T) {
 	for _, n := range network.List() {
-		for _, mtu := range []int{1500, 9000} {
-			t.Run(fmt.Sprintf("%s/%d", n.Name, mtu), func(t *testing.T) {
+		for _, on := range []struct {
+			mtu    int
+			family string
+		}{{1500, ""}, {9000, ""}, {1500, familyIPv6}} {
+			t.Run(fmt.Sprintf("%s/%d%s", n.Name, on.mtu, on.family), func(t *testing.T) {
 				l := New(options(newRunner(t), t.TempDir()))
 				all := supported(n)
 				for i := range all {
-					all[i].MTU = mtu
+					all[i].MTU, all[i].Family = on.mtu, on.family
+				}
+				if on.family == familyIPv6 && !n.IPv6 {
+					hasNoIPv6(t, l, all)
+					return
 				}
 				buildLab(t, l, all)
 				for _, cell := range all {
@@ -300,41 +323,54 @@ func reach(t *testing.T, l *Lab, n network.Network, cell result.Cell) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	serverAddress := c.address(to)
+	serverAddress := c.addressOf(to, cell.Family)
 	if from == to {
-		serverAddress = loopback()
+		serverAddress = loopbackOf(cell.Family)
 	}
 	mtu, err := netns.MTUTo(c.ns(from), serverAddress)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := n.PodMTU(cell.MTU)
+	want, headers := n.PodMTU(cell.MTU), 28
+	if cell.Family == familyIPv6 {
+		want, headers = n.PodMTU6(cell.MTU), 48
+	}
 	if from == to {
 		want = 65536 // loopback
 	}
 	if mtu != want {
 		t.Errorf("MTU %d, want %d", mtu, want)
 	}
-	if from == to {
+	if from == to && cell.Family != familyIPv6 {
 		mtu = 65535 // an IPv4 packet cannot be larger
 	}
 	w := newWatch(t, l.state.fabric(c.index))
 	server := echo(t, c.ns(to), serverAddress)
-	for _, payload := range []int{1, mtu - 28} {
+	for _, payload := range []int{1, mtu - headers} {
 		if err := ask(c.ns(from), server, payload); err != nil {
 			t.Errorf("%d bytes: %v", payload, err)
 		}
 	}
-	if err := ask(c.ns(from), server, mtu-28+1); !errors.Is(err, unix.EMSGSIZE) {
+	if err := ask(c.ns(from), server, mtu-headers+1); !errors.Is(err, unix.EMSGSIZE) {
 		t.Errorf("a byte more than the MTU: %v, want message too long", err)
 	}
 	if to.pod > 0 && from.pod > 0 { // and back
-		back := echo(t, c.ns(from), c.address(from))
-		if err := ask(c.ns(to), back, mtu-28); err != nil {
+		back := echo(t, c.ns(from), c.addressOf(from, cell.Family))
+		if err := ask(c.ns(to), back, mtu-headers); err != nil {
 			t.Errorf("back: %v", err)
 		}
 	}
-	checkWire(t, n, cell, c.address(to), w.seen())
+	checkWire(t, n, cell, c.addressOf(to, cell.Family), w.seen())
+}
+
+// hasNoIPv6: a network without it says so for every cell.
+func hasNoIPv6(t *testing.T, l *Lab, all []result.Cell) {
+	t.Helper()
+	for _, c := range all {
+		if _, _, err := l.planner.support(c); err == nil || err.Error() != c.Network+" has no IPv6" {
+			t.Errorf("%v, want %s has no IPv6", err, c.Network)
+		}
+	}
 }
 
 // checkWire holds a network to what it says of its encapsulation.
@@ -348,7 +384,7 @@ func checkWire(t *testing.T, n network.Network, cell result.Cell, server netip.A
 			t.Errorf("a fragment is on the wire: %+v", f)
 		case f.bytes > cell.MTU+14:
 			t.Errorf("a frame of %d bytes is on the wire: %+v", f.bytes, f)
-		case f.tunnel != "" && f.tunnel == want && (f.inner == server || f.tunnel == "wireguard"):
+		case f.tunnel != "" && f.tunnel == want && f.dst.Is6() == (cell.Family == familyIPv6 && n.Overhead6 > 0) && (f.inner == server || f.tunnel == "wireguard"):
 			tunnelled++
 		case f.dst == server:
 			plain++

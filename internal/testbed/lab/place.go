@@ -14,6 +14,14 @@ import (
 
 func loopback() netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, 1}) }
 
+// loopbackOf is that of a family.
+func loopbackOf(family string) netip.Addr {
+	if family == familyIPv6 {
+		return netip.IPv6Loopback()
+	}
+	return loopback()
+}
+
 func (c *cluster) has(s site) bool {
 	return s.node <= len(c.nodes) && s.pod <= len(c.pods[s.node-1])
 }
@@ -32,15 +40,27 @@ func (c *cluster) address(s site) netip.Addr {
 	return c.pods[s.node-1][s.pod-1].address
 }
 
+// addressOf is that of a family.
+func (c *cluster) addressOf(s site, family string) netip.Addr {
+	switch {
+	case family != familyIPv6:
+		return c.address(s)
+	case s.pod == 0:
+		return c.nodes[s.node-1].Address6.Addr()
+	}
+	return c.pods[s.node-1][s.pod-1].address6
+}
+
 // names says what a site and its node are called: "flannel/vxlan node1 pod1".
-// Where a network stands more than once, link, profile and MTU tell which.
+// Where a network stands more than once, link, profile, MTU, services and
+// policies tell which.
 func (l *Lab) names(c *cluster, s site) (place, node string) {
 	node = c.spec.Network
 	for _, other := range l.ordered {
 		if other != c && other.spec.Network == c.spec.Network {
-			node = fmt.Sprintf("%s (%s, MTU %d)", c.spec.Network, c.spec.Link, c.spec.MTU)
+			node = fmt.Sprintf("%s (%s, MTU %d%s)", c.spec.Network, c.spec.Link, c.spec.MTU, c.spec.rules())
 			if c.spec.Profile != DefaultProfile {
-				node = fmt.Sprintf("%s (%s, %s, MTU %d)", c.spec.Network, c.spec.Link, c.spec.Profile, c.spec.MTU)
+				node = fmt.Sprintf("%s (%s, %s, MTU %d%s)", c.spec.Network, c.spec.Link, c.spec.Profile, c.spec.MTU, c.spec.rules())
 			}
 			break
 		}

@@ -72,22 +72,27 @@ func TestSockmap(t *testing.T) {
 // a moment; the engine holds what arrives against what was sent.
 func transmit(t *testing.T, l *Lab, cell result.Cell, test string) {
 	t.Helper()
+	carry(t, l, cell, test, 300*time.Millisecond)
+}
+
+func carry(t *testing.T, l *Lab, cell result.Cell, test string, window time.Duration) {
+	t.Helper()
 	ends, err := l.Ends(t.Context(), cell)
 	if err != nil {
 		t.Fatal(err)
 	}
 	program := workload.Program{Timeout: time.Minute, Native: &traffic.Config{
 		Test: test, Token: "0123456789abcdef0123456789abcdef", MessageBytes: 1000, Streams: 1,
-		Warmup: 50 * time.Millisecond, Window: 300 * time.Millisecond, SharedClock: true,
+		Warmup: window / 6, Window: window, SharedClock: true,
 	}}
 	var session agent.ServeResult
-	if err := ends.Server.Agent.Call(t.Context(), agent.MethodServe, agent.ServeParams{Program: program}, &session); err != nil {
+	if err := ends.Server.Agent.Call(t.Context(), agent.MethodServe, agent.ServeParams{Program: program, Port: ends.ServerPort}, &session); err != nil {
 		t.Fatal(err)
 	}
 	var client, server workload.Output
 	drive := agent.DriveParams{Program: program, Server: netip.AddrPortFrom(ends.ServerAddress, session.Port).String()}
 	if err := ends.Client.Agent.Call(t.Context(), agent.MethodDrive, drive, &client); err != nil {
-		t.Fatalf("%s %s: %v", cell.Placement, test, err)
+		t.Fatalf("%s %s %s %s: %v", cell.Network, cell.Path, cell.Placement, test, err)
 	}
 	if err := ends.Server.Agent.Call(t.Context(), agent.MethodFinish, agent.FinishParams{Session: session.Session}, &server); err != nil {
 		t.Fatalf("%s %s: %v", cell.Placement, test, err)

@@ -16,6 +16,15 @@ type Spec struct {
 	Link    string `json:"link"`
 	Profile string `json:"profile"`
 	MTU     int    `json:"mtu"` // of the link, bytes
+	// Services is how many services ServiceProxy programs on each node; 0: none,
+	// by none.
+	Services     int    `json:"services,omitempty"`
+	ServiceProxy string `json:"service_proxy,omitempty"`
+	// Policies is how many policies that allow nothing stand before the network's
+	// own.
+	Policies int `json:"policies,omitempty"`
+	// IPv6 is beside IPv4 on nodes and pods.
+	IPv6 bool `json:"ipv6,omitempty"`
 	// Pods is the number of pods on each node; its length that of nodes.
 	Pods []int `json:"pods"`
 }
@@ -25,17 +34,27 @@ const (
 	maxNodes       = 254 // each node has a /24 of network.Pods
 	maxPodsPerNode = 252 // of a /24 without network, gateway, last and broadcast address
 	minMTU, maxMTU = 576, 65535
+	minMTU6        = 1280
 )
 
-// key is what makes cells share a cluster.
+// key is what makes cells share a cluster. Services and policies are in it:
+// loading thousands of them takes longer than a sample, so they are loaded once.
 type key struct {
 	network, link, profile string
 	mtu                    int
+	services               int
+	serviceProxy           string
+	policies               int
+	ipv6                   bool // tunnels for IPv6 leave pods less, so IPv4 is measured without
 }
 
-func keyOf(c result.Cell) key { return key{c.Network, c.Link, c.Profile, c.MTU} }
+func keyOf(c result.Cell) key {
+	return key{c.Network, c.Link, c.Profile, c.MTU, c.Services, c.ServiceProxy, c.Policies, c.Family == familyIPv6}
+}
 
-func (s Spec) key() key { return key{s.Network, s.Link, s.Profile, s.MTU} }
+func (s Spec) key() key {
+	return key{s.Network, s.Link, s.Profile, s.MTU, s.Services, s.ServiceProxy, s.Policies, s.IPv6}
+}
 
 // sites says where the two ends of a cell are: from node 1 to node 2, or both
 // on node 1.
@@ -48,6 +67,8 @@ func sites(c result.Cell, hostNetwork bool) (client, server site, err error) {
 		podTo = true
 	case result.PathPodToHost:
 		podFrom = true
+	case result.PathPodToClusterIP, result.PathPodToNodePort: // behind which is a pod
+		podFrom, podTo = true, true
 	case result.PathHostToHost:
 	default:
 		return client, server, fmt.Errorf("the lab has no path %q", c.Path)
@@ -112,7 +133,9 @@ func (p *planner) specs(cells []result.Cell) ([]Spec, map[result.Cell]string) {
 		if !ok {
 			i = len(specs)
 			at[k] = i
-			specs = append(specs, Spec{Network: c.Network, Link: c.Link, Profile: c.Profile, MTU: c.MTU, Pods: []int{0, 0}})
+			spec := specOf(c)
+			spec.Pods = []int{0, 0}
+			specs = append(specs, spec)
 		}
 		for _, s := range []site{client, server} {
 			specs[i].Pods[s.node-1] = max(specs[i].Pods[s.node-1], s.pod)
@@ -127,10 +150,13 @@ func (p *planner) support(c result.Cell) (client, server site, err error) {
 	if err != nil {
 		return client, server, err
 	}
-	if c.Family != "" && c.Family != "ipv4" {
-		return client, server, fmt.Errorf("the lab has no %s: its addresses are IPv4", c.Family)
+	if err := p.checkFamily(n, c); err != nil {
+		return client, server, err
 	}
 	if err := p.check(n, c.Link, c.Profile, c.MTU); err != nil {
+		return client, server, err
+	}
+	if err := p.checkRules(n, c); err != nil {
 		return client, server, err
 	}
 	client, server, err = sites(c, n.HostNetwork)
@@ -151,6 +177,24 @@ func (p *planner) support(c result.Cell) (client, server site, err error) {
 		return client, server, fmt.Errorf("%s has no path %s: %s", c.Network, c.Path, n.NoHostPaths)
 	}
 	return client, server, nil
+}
+
+// familyIPv6 is the family in the words of a cell; without a word it is IPv4.
+const familyIPv6 = "ipv6"
+
+// checkFamily says why a network cannot carry a cell's address family.
+func (p *planner) checkFamily(n network.Network, c result.Cell) error {
+	switch {
+	case c.Family != familyIPv6:
+		return nil
+	case !n.IPv6:
+		return fmt.Errorf("%s has no IPv6", c.Network)
+	case c.ToService():
+		return fmt.Errorf("services by %s have no IPv6", c.ServiceProxy)
+	case c.MTU-max(n.Overhead, n.Overhead6) < minMTU6:
+		return fmt.Errorf("%s has no IPv6 on an MTU of %d: %d is needed (RFC 8200)", c.Network, c.MTU, minMTU6+max(n.Overhead, n.Overhead6))
+	}
+	return p.probe(netns.IPv6())
 }
 
 // check says why a cluster cannot be built here.
@@ -206,4 +250,38 @@ func podCIDR(i int) netip.Prefix {
 	a := network.Pods().Addr().As4()
 	a[2] = byte(i)
 	return netip.PrefixFrom(netip.AddrFrom4(a), 24)
+}
+
+// specOf is the cluster of a cell, without pods.
+func specOf(c result.Cell) Spec {
+	return Spec{
+		Network: c.Network, Link: c.Link, Profile: c.Profile, MTU: c.MTU,
+		Services: c.Services, ServiceProxy: c.ServiceProxy, Policies: c.Policies, IPv6: c.Family == familyIPv6,
+	}
+}
+
+// rules says what nodes have more than their network needs, after a comma.
+func (s Spec) rules() string {
+	if s.IPv6 {
+		s.IPv6 = false
+		return ", IPv6" + s.rules()
+	}
+	if r := (result.Cell{Services: s.Services, ServiceProxy: s.ServiceProxy, Policies: s.Policies}).Rules(); r != "" {
+		return ", " + r
+	}
+	return ""
+}
+
+// nodeAddress6 and podCIDR6 are the same for IPv6, of addresses that are local
+// to a site (RFC 4193).
+func nodeAddress6(i int) netip.Prefix {
+	a := netip.MustParseAddr("fd00:198:18::").As16()
+	a[14], a[15] = byte(i>>8), byte(i)
+	return netip.PrefixFrom(netip.AddrFrom16(a), 64)
+}
+
+func podCIDR6(i int) netip.Prefix {
+	a := network.Pods6().Addr().As16()
+	a[6], a[7] = byte(i>>8), byte(i)
+	return netip.PrefixFrom(netip.AddrFrom16(a), 64)
 }

@@ -46,16 +46,17 @@ type clusterState struct {
 // prefix is what the names of all the lab's namespaces begin with.
 func (s state) prefix() string { return "cnb-" + s.ID + "-" }
 
-func (s state) fabric(cluster int) netns.NS {
-	return netns.Named(fmt.Sprintf("%s%d-fabric", s.prefix(), cluster))
-}
+// clusterPrefix is that of one cluster's.
+func (s state) clusterPrefix(cluster int) string { return fmt.Sprintf("%s%d-", s.prefix(), cluster) }
+
+func (s state) fabric(cluster int) netns.NS { return netns.Named(s.clusterPrefix(cluster) + "fabric") }
 
 func (s state) node(cluster, node int) netns.NS {
-	return netns.Named(fmt.Sprintf("%s%d-node%d", s.prefix(), cluster, node))
+	return netns.Named(fmt.Sprintf("%snode%d", s.clusterPrefix(cluster), node))
 }
 
 func (s state) pod(cluster, node, pod int) netns.NS {
-	return netns.Named(fmt.Sprintf("%s%d-node%d-pod%d", s.prefix(), cluster, node, pod))
+	return netns.Named(fmt.Sprintf("%snode%d-pod%d", s.clusterPrefix(cluster), node, pod))
 }
 
 // store is the folder of all labs' state. Each lab is a folder in it, locked

@@ -1,0 +1,98 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/network"
+)
+
+// TestPoliciesBeforeTheOneThatAllows: traffic is held against all of them in
+// vain, and then allowed by the last; what that does not allow is denied.
+func TestPoliciesBeforeTheOneThatAllows(t *testing.T) {
+	for _, n := range network.List() {
+		if !n.Policy {
+			continue
+		}
+		for _, policies := range []int{10, 1000} {
+			t.Run(fmt.Sprintf("%s/%d", n.Name, policies), func(t *testing.T) {
+				needLab(t)
+				l := New(options(newRunner(t), stateDir(t)))
+				labtest.Feature(t, n.Name, l.planner.check(n, "unshaped", DefaultProfile, 1500))
+				spec := Spec{Network: n.Name, Link: "unshaped", Profile: DefaultProfile, MTU: 1500, Policies: policies, Pods: []int{2, 1}}
+				if err := l.build(t.Context(), []Spec{spec}); err != nil {
+					t.Fatal(err)
+				}
+				defer func() {
+					if err := l.Close(context.WithoutCancel(t.Context())); err != nil {
+						t.Error(err)
+					}
+				}()
+				c := l.ordered[0]
+				first, last := network.PolicyPorts()
+				for _, to := range []site{{2, 1}, {1, 2}} {
+					for _, port := range []uint16{first, last, 30080} {
+						allowed := echoPort(t, c.ns(to), netip.AddrPortFrom(c.address(to), port))
+						if err := ask(c.ns(site{1, 1}), allowed, 100); err != nil {
+							t.Errorf("pod %v, port %d: %v", to, port, err)
+						}
+					}
+					forbidden := echoPort(t, c.ns(to), netip.AddrPortFrom(c.address(to), first-1))
+					if err := ask(c.ns(site{1, 1}), forbidden, 100); !refused(err) {
+						t.Errorf("pod %v, port %d: %v, want no answer", to, first-1, err)
+					}
+				}
+				policiesWerePassed(t, c, n, policies)
+			})
+		}
+	}
+}
+
+// policiesWerePassed counts the policies on node 1 and looks whether packets
+// passed all of them.
+func policiesWerePassed(t *testing.T, c *cluster, n network.Network, policies int) {
+	t.Helper()
+	pods := len(c.pods[0])
+	if strings.HasPrefix(n.Name, "cilium/") {
+		got, err := network.EBPFPolicies(c.nodes[0].NS, c.nodes[0].Device)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Each policy has both directions and protocols, and six prefixes for the
+		// ports; the one that allows has three identities.
+		if want := pods * 2 * 2 * 6 * (policies + 3); got != want {
+			t.Errorf("%d entries in the policy map, want %d", got, want)
+		}
+		return
+	}
+	rules := counters(t, c.nodes[0].NS)
+	patterns := []string{"-A cali-fw-cali.* -j cali-po-default.a%04d", "-A cali-tw-cali.* -j cali-pi-default.a%04d"}
+	if strings.HasPrefix(n.Name, "kube-router/") {
+		patterns = []string{`-A KUBE-POD-FW-.*"run through nw policy default.a%04d".* -j KUBE-NWPLCY-`}
+	}
+	for _, pattern := range patterns {
+		// In one pass: a thousand patterns against thousands of rules take long.
+		passed := map[string]int{}
+		head, tail, _ := strings.Cut(pattern, "%04d")
+		re := regexp.MustCompile("^" + head + `(\d{4})` + tail)
+		for rule, packets := range rules {
+			if m := re.FindStringSubmatch(rule); m != nil && packets > 0 {
+				passed[m[1]]++
+			}
+		}
+		if len(passed) != policies {
+			t.Errorf("%d policies were passed by %q, want %d", len(passed), pattern, policies)
+		}
+		for name, times := range passed {
+			if times != pods {
+				t.Errorf("policy %s was passed for %d pods, want %d", name, times, pods)
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,424 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// serviceCells are the cells to services of a network: both paths, both
+// placements.
+func serviceCells(name, proxy string, services int) []result.Cell {
+	var all []result.Cell
+	for _, c := range cells(name) {
+		for _, path := range []string{result.PathPodToClusterIP, result.PathPodToNodePort} {
+			c.Path, c.ServiceProxy, c.Services = path, proxy, services
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// eachProxy runs a test for each service proxy that this kernel has.
+func eachProxy(t *testing.T, f func(t *testing.T, p network.ServiceProxy)) {
+	for _, p := range network.ServiceProxies() {
+		t.Run(p.Name, func(t *testing.T) {
+			needLab(t)
+			for _, need := range p.Needs {
+				labtest.Feature(t, p.Name, need.Probe())
+			}
+			f(t, p)
+		})
+	}
+}
+
+// answers serves at a place by TCP and UDP, with the place's own name, until
+// the test ends.
+func answers(t *testing.T, ns netns.NS, at netip.AddrPort) {
+	t.Helper()
+	var tcp *net.TCPListener
+	var udp *net.UDPConn
+	err := netns.Do(ns, func() (err error) {
+		if tcp, err = net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(at)); err != nil {
+			return err
+		}
+		udp, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tcp.Close(); udp.Close() })
+	go func() {
+		for {
+			conn, err := tcp.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Write([]byte(ns.Name)) // the client says what is missing
+			conn.Close()
+		}
+	}()
+	go func() {
+		buf := make([]byte, 100)
+		for {
+			_, from, err := udp.ReadFromUDPAddrPort(buf)
+			if err != nil {
+				return
+			}
+			_, _ = udp.WriteToUDPAddrPort([]byte(ns.Name), from)
+		}
+	}()
+}
+
+// asker asks an address a number of times, each time by another socket, and
+// prints who answered and which address the socket has for it.
+func asker(protocol, address, times string) int {
+	n, err := strconv.Atoi(times)
+	for range n {
+		var line string
+		if line, err = askOnce(protocol, address); err != nil {
+			break
+		}
+		fmt.Println(line)
+	}
+	if err != nil {
+		fmt.Println("error", err)
+		return 1
+	}
+	return 0
+}
+
+func askOnce(protocol, address string) (string, error) {
+	deadline := time.Now().Add(3 * time.Second)
+	if protocol == "tcp" {
+		conn, err := net.DialTimeout("tcp4", address, 3*time.Second)
+		if err != nil {
+			return "", err
+		}
+		defer conn.Close()
+		if err := conn.SetDeadline(deadline); err != nil {
+			return "", err
+		}
+		who, err := io.ReadAll(conn)
+		return string(who) + " " + conn.RemoteAddr().String(), err
+	}
+	to, err := net.ResolveUDPAddr("udp4", address)
+	if err != nil {
+		return "", err
+	}
+	conn, err := net.ListenUDP("udp4", nil) // not connected
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(deadline); err != nil {
+		return "", err
+	}
+	if _, err := conn.WriteTo([]byte("who"), to); err != nil {
+		return "", err
+	}
+	buf := make([]byte, 100)
+	got, from, err := conn.ReadFrom(buf)
+	if err != nil {
+		return "", err
+	}
+	return string(buf[:got]) + " " + from.String(), nil
+}
+
+// whoAnswers asks from a place and counts the answers of each; every answer
+// must seem to come from the address that was asked.
+func whoAnswers(t *testing.T, c *cluster, from site, protocol string, to netip.AddrPort, times int) map[string]int {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := newRunner(t).Run(t.Context(), exec.Cmd{
+		Argv:  []string{self, "asker", protocol, to.String(), strconv.Itoa(times)},
+		NetNS: c.ns(from).Path, Cgroup: c.cgroup(from.node),
+	})
+	if err != nil {
+		t.Errorf("%s to %s: %v", protocol, to, err)
+	}
+	who := map[string]int{}
+	for line := range strings.Lines(string(out.Stdout)) {
+		name, seen, _ := strings.Cut(strings.TrimSpace(line), " ")
+		who[name]++
+		if seen != to.String() {
+			t.Errorf("%s to %s: the answer is from %s", protocol, to, seen)
+		}
+	}
+	return who
+}
+
+// buildServices builds one cluster with services and pods on each of two nodes.
+func buildServices(t *testing.T, name, proxy string, services, pods int) (*Lab, *cluster) {
+	t.Helper()
+	l := New(options(newRunner(t), stateDir(t)))
+	n, err := network.Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cell := range serviceCells(name, proxy, services) {
+		labtest.Feature(t, name, l.planner.check(n, cell.Link, cell.Profile, cell.MTU))
+		if err := l.planner.checkRules(n, cell); err != nil {
+			labtest.Feature(t, name, err)
+		}
+	}
+	spec := Spec{
+		Network: name, Link: "unshaped", Profile: DefaultProfile, MTU: 1500,
+		Services: services, ServiceProxy: proxy, Pods: []int{pods, pods},
+	}
+	if err := l.build(t.Context(), []Spec{spec}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	return l, l.ordered[0]
+}
+
+// TestAServiceReachesAllItsBackends: by its address and by its port at a node,
+// by TCP and UDP, from a pod that is a backend itself.
+func TestAServiceReachesAllItsBackends(t *testing.T) {
+	eachProxy(t, func(t *testing.T, p network.ServiceProxy) {
+		_, c := buildServices(t, "flannel/host-gw", p.Name, 3, 2) // with hairpin: a pod reaches itself
+		address, port := netip.MustParseAddr("10.96.200.1"), uint16(30500)
+		var services []network.Service
+		var names []string
+		for _, protocol := range []string{"tcp", "udp"} {
+			s := network.Service{
+				Name: "default/echo", PortName: protocol, Protocol: protocol, Address: netip.AddrPortFrom(address, 80), NodePort: port,
+			}
+			for node := range c.nodes {
+				for pod := range c.pods[node] {
+					s.Endpoints = append(s.Endpoints, netip.AddrPortFrom(c.pods[node][pod].address, 8080))
+				}
+			}
+			services = append(services, s)
+		}
+		for node := range c.nodes {
+			for _, pod := range c.pods[node] {
+				answers(t, pod.ns, netip.AddrPortFrom(pod.address, 8080))
+				names = append(names, pod.ns.Name)
+			}
+		}
+		if err := c.syncProxy(t.Context(), append(c.services(), services...)); err != nil {
+			t.Fatal(err)
+		}
+		const times = 100 // one of four backends is left out by chance once in 10^12
+		for _, to := range []netip.AddrPort{
+			netip.AddrPortFrom(address, 80), netip.AddrPortFrom(c.nodes[0].Address.Addr(), port), netip.AddrPortFrom(c.nodes[1].Address.Addr(), port),
+		} {
+			for _, protocol := range []string{"tcp", "udp"} {
+				who := whoAnswers(t, c, site{1, 1}, protocol, to, times)
+				t.Logf("%s to %s: %v", protocol, to, who)
+				for _, name := range names {
+					if who[name] == 0 {
+						t.Errorf("%s to %s: %s never answered", protocol, to, name)
+					}
+				}
+			}
+		}
+		servicesWereHit(t, c, p, 2*times)
+	})
+}
+
+// servicesWereHit holds a proxy to the way that connections take on node 1.
+func servicesWereHit(t *testing.T, c *cluster, p network.ServiceProxy, least uint64) {
+	t.Helper()
+	if p.AtSockets != nil {
+		counts, err := network.ServiceCounters(c.cgroups[0].Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %v", p.Name, counts)
+		if counts["forward"] < least || counts["reverse"] < least {
+			t.Errorf("%v, want %d forward and reverse", counts, least)
+		}
+		return
+	}
+	if p.Name == "nftables" { // kube-proxy's rules have no counters
+		out, err := newRunner(t).Run(t.Context(), exec.Cmd{Argv: []string{"nft", "list", "table", "ip", "kube-proxy"}, NetNS: c.nodes[0].NS.Path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"numgen random mod 4 vmap { 0 : goto endpoint-", "ip daddr . meta l4proto . th dport vmap @service-ips",
+			"10.96.200.1 . tcp . 80 : goto service-", "udp . 30500 : goto external-"} {
+			if !strings.Contains(string(out.Stdout), want) {
+				t.Errorf("no %q in the table:\n%s", want, out.Stdout)
+			}
+		}
+		return
+	}
+	all := counters(t, c.nodes[0].NS)
+	wants := map[string][]string{
+		"iptables": {"-A PREROUTING .*-j KUBE-SERVICES", "-A KUBE-SERVICES -d 10.96.200.1/32 -p tcp .*-j KUBE-SVC-", "-A KUBE-SVC-.*--probability 0.25.* -j KUBE-SEP-",
+			"-A KUBE-SVC-.*--probability 0.5.* -j KUBE-SEP-", "-A KUBE-SEP-.*-j DNAT --to-destination 10.244.2.", "-A KUBE-SERVICES .*-j KUBE-NODEPORTS",
+			"-A KUBE-NODEPORTS -p udp .*--dport 30500 -j KUBE-EXT-", "-A KUBE-EXT-.*-j KUBE-MARK-MASQ", "-A KUBE-POSTROUTING .*-j MASQUERADE"},
+		"ipvs": {"-A PREROUTING .*-j KUBE-SERVICES", "-A KUBE-SERVICES .*KUBE-CLUSTER-IP dst,dst -j ACCEPT", "-A KUBE-SERVICES .*-j KUBE-NODE-PORT",
+			"-A KUBE-NODE-PORT .*KUBE-NODE-PORT-TCP dst -j KUBE-MARK-MASQ", "-A KUBE-POSTROUTING .*-j MASQUERADE"},
+	}
+	for _, want := range wants[p.Name] {
+		if n := hit(all, want); n == 0 {
+			t.Errorf("rule %q was not hit, or is not there", want)
+		}
+	}
+}
+
+// hit is how often the rules that a pattern fits were hit, of all together.
+func hit(rules map[string]uint64, pattern string) (packets uint64) {
+	re := regexp.MustCompile("^" + pattern)
+	for rule, n := range rules {
+		if re.MatchString(rule) {
+			packets += n
+		}
+	}
+	return packets
+}
+
+// TestEveryNetworkHasServices sends the native engine's traffic through the
+// services of every network that has some, as a campaign does.
+func TestEveryNetworkHasServices(t *testing.T) {
+	eachProxy(t, func(t *testing.T, p network.ServiceProxy) {
+		l := New(options(newRunner(t), stateDir(t)))
+		var all []result.Cell
+		for _, n := range network.List() {
+			all = append(all, serviceCells(n.Name, p.Name, 10)...)
+		}
+		unsupported, err := l.Build(t.Context(), all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := l.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}()
+		var with []string
+		for _, cell := range all {
+			n, err := network.Find(cell.Network)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if reason := unsupported[cell]; reason != "" {
+				why := n.NoServices != "" && strings.Contains(reason, n.NoServices) || n.NoInterHost != "" && strings.Contains(reason, n.NoInterHost)
+				if !why && !n.HostNetwork && !strings.HasPrefix(reason, "kernel has no ") && !strings.HasPrefix(reason, "this machine has no ") {
+					t.Errorf("%s %s: %s", cell.Network, cell.Path, reason)
+				}
+				continue
+			}
+			if !slices.Contains(with, cell.Network) {
+				with = append(with, cell.Network)
+			}
+			for _, test := range []string{"tcp_crr", "udp_rr"} {
+				carry(t, l, cell, test, 40*time.Millisecond)
+			}
+		}
+		if !slices.Contains(with, "bridge") || !slices.Contains(with, "calico/direct") {
+			t.Errorf("only %v have services by %s", with, p.Name)
+		}
+	})
+}
+
+// TestManyServices: ten thousand services are loaded in bounded time, and the
+// one that is measured works.
+func TestManyServices(t *testing.T) {
+	const services = 10_000
+	eachProxy(t, func(t *testing.T, p network.ServiceProxy) {
+		began := time.Now()
+		l, c := buildServices(t, "bridge", p.Name, services, 2)
+		took := time.Since(began)
+		t.Logf("%d services by %s on 2 nodes in %v", services, p.Name, took.Round(100*time.Millisecond))
+		if took > 2*time.Minute {
+			t.Errorf("%d services took %v", services, took)
+		}
+		if got := addresses(c.services()); got != services {
+			t.Errorf("%d services, want %d", got, services)
+		}
+		for _, cell := range serviceCells("bridge", p.Name, services) {
+			carry(t, l, cell, "tcp_crr", 100*time.Millisecond)
+		}
+		switch p.Name {
+		case "iptables":
+			all := counters(t, c.nodes[0].NS)
+			list := 0
+			for rule := range all {
+				if strings.HasPrefix(rule, "-A KUBE-SERVICES -d 10.96.") {
+					list++
+				}
+			}
+			if want := len(c.services()); list != want {
+				t.Errorf("%d rules in the list of services, want %d", list, want)
+			}
+		case "nftables":
+			out, err := newRunner(t).Run(t.Context(), exec.Cmd{Argv: []string{"nft", "list", "map", "ip", "kube-proxy", "service-ips"}, NetNS: c.nodes[0].NS.Path})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := strings.Count(string(out.Stdout), ": goto "), len(c.services()); got != want {
+				t.Errorf("%d services in the map, want %d", got, want)
+			}
+		}
+	})
+}
+
+// addresses is the number of services, each of which has an address.
+func addresses(ports []network.Service) int {
+	seen := map[netip.Addr]bool{}
+	for _, p := range ports {
+		seen[p.Address.Addr()] = true
+	}
+	return len(seen)
+}
+
+// TestWhereServicesCannotBe: the reason says why.
+func TestWhereServicesCannotBe(t *testing.T) {
+	for _, tc := range []struct{ network, proxy, want string }{
+		{"macvlan", "iptables", "do not pass the node"},
+		{"cilium/native", "nftables", "its eBPF programs pass packets by"},
+		{"hpc/singularity", "ebpf", "without Kubernetes"},
+		{"bridge", "ip_tables", "known: iptables, nftables, ipvs, ebpf"},
+	} {
+		n, err := network.Find(tc.network)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := New(Options{}).planner
+		err = p.checkRules(n, serviceCells(tc.network, tc.proxy, 1)[0])
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s by %s: %v, want %q", tc.network, tc.proxy, err, tc.want)
+		}
+	}
+	n, err := network.Find("bridge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := cells("bridge")[0]
+	c.Policies = 10
+	if err := New(Options{}).planner.checkRules(n, c); err == nil || !strings.Contains(err.Error(), "enforces no policy") {
+		t.Errorf("policies on bridge: %v", err)
+	}
+	if !errors.Is(New(Options{}).planner.checkRules(n, cells("bridge")[0]), nil) {
+		t.Error("a cell with neither is refused")
+	}
+}
