@@ -9,7 +9,7 @@ export CGO_ENABLED := 0
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run test test-vm quick build lint fmt tools bench-lab bench-traffic bench-probes bench-null bench-savings bpf clean
+.PHONY: help run test test-vm quick build lint fmt tools bench-lab bench-traffic bench-probes bench-null bench-savings bpf web clean
 
 ## help: this list
 help:
@@ -80,6 +80,10 @@ bpf: export BPF2GO_CFLAGS := -O2 -Wall -Werror -mcpu=v3 -I/usr/include/$(shell u
 bpf:
 	go generate ./bpf
 	cd bpf && sha256sum *.c *.h *.o > SHA256SUMS
+
+## web: bundle the report's script anew (needs Node 20 and npm); it is committed, with the licences of what is in it
+web:
+	cd web && npm ci --no-audit --no-fund && npm run --silent build
 
 ## clean: remove what was built; results stay
 clean:

@@ -20,6 +20,7 @@ func absolute(d *document) []block {
 		}
 		out := []block{{Table: d.intervals(g, t, m, t.Traffic()+": "+m.Label, absoluteOf)}}
 		if rest := d.others(g, t, m); rest != nil {
+			rest.Of = g.of(t)
 			out = append(out, block{Table: rest})
 		}
 		return out
@@ -39,7 +40,7 @@ func (d *document) perTraffic(build func(*group, result.Cell) []block, words str
 			if len(out) == 0 {
 				out = append(out, para(words))
 			}
-			out = append(append(out, head(g.title())), own...)
+			out = append(append(out, headOf(g.title(), g.at("", result.Cell{}))), own...)
 		}
 	}
 	return out
@@ -59,6 +60,9 @@ type entry struct {
 	summary stat.CellSummary
 }
 
+// cell names the row.
+func (e entry) cell() cell { return nameOf(e.name, ofNetwork(e.summary.Cell.Network)) }
+
 // entries are the networks of a traffic that have a value, the baseline first.
 func (d *document) entries(g *group, t result.Cell) []entry {
 	var out []entry
@@ -76,7 +80,8 @@ func (d *document) entries(g *group, t result.Cell) []entry {
 // intervals is a table of one metric: value, interval, the interval drawn, and
 // the number of blocks.
 func (d *document) intervals(g *group, t result.Cell, m unit.Metric, caption string, find estimateOf) *table {
-	tab := &table{Caption: caption, Columns: []column{{Head: "network"}, {Head: m.Label, Number: true}, {Head: "interval", Number: true}, {Head: "drawn from 0"}, {Head: "blocks", Number: true}}}
+	tab := &table{Caption: caption, Columns: []column{{Head: "network"}, {Head: m.Label, Number: true}, {Head: "interval", Number: true}, {Head: "drawn from 0"}, {Head: "blocks", Number: true}},
+		Of: g.of(t), Drawn: drawnIntervals}
 	most := 0.0
 	rows := d.entries(g, t)
 	for _, r := range rows {
@@ -90,11 +95,11 @@ func (d *document) intervals(g *group, t result.Cell, m unit.Metric, caption str
 	for _, r := range rows {
 		e, ok := find(r.summary, m.Name)
 		if !ok {
-			tab.Rows = append(tab.Rows, []cell{text(r.name), text("not measured"), text(""), text(""), text("")})
+			tab.Rows = append(tab.Rows, []cell{r.cell(), text("not measured"), text(""), text(""), text("")})
 			continue
 		}
 		tab.Rows = append(tab.Rows, []cell{
-			text(r.name), {Text: m.Format(e.Value, halfwidth(e)), Value: &e.Value}, intervalCell(m, e), barCell(m, e, most),
+			r.cell(), {Text: m.Format(e.Value, halfwidth(e)), Value: &e.Value}, intervalCell(m, e), barCell(m, e, most),
 			text(fmt.Sprint(e.N)),
 		})
 	}
@@ -154,7 +159,7 @@ func (d *document) metricTable(rows []entry, shown []unit.Metric, caption string
 		tab.Columns = append(tab.Columns, column{Head: m.Label, Number: true})
 	}
 	for _, r := range rows {
-		row := []cell{text(r.name)}
+		row := []cell{r.cell()}
 		for _, m := range shown {
 			if e, ok := find(r.summary, m.Name); ok {
 				row = append(row, cell{Text: m.Format(e.Value, halfwidth(e)), Value: &e.Value})

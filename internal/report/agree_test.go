@@ -224,7 +224,7 @@ func checkCross(t *testing.T, d *document, r jsonReport, page figures, exacts ma
 		key := [3]string{caption, d.at(x.Native), x.Native.Workload + " / " + x.Classic.Workload}
 		want, value := "none", ""
 		if x.Ratio != nil {
-			want, value = unit.Percent(x.Ratio.Value, halfwidth(*x.Ratio)), exact(x.Ratio.Value)
+			want, value = unit.Percent(x.Ratio.Value, halfwidth(*x.Ratio)), behind(x.Ratio.Value)
 		}
 		if page[key] != want || exacts[key] != value {
 			t.Errorf("%v: page has %q (%s), JSON %s", key, page[key], exacts[key], want)
@@ -237,7 +237,7 @@ func checkCross(t *testing.T, d *document, r jsonReport, page figures, exacts ma
 	}
 	for _, x := range r.Analysis.RoundTrips {
 		key := [3]string{"Rate × mean round trip ÷ number under way: 100 % in a closed loop", x.Cell.Traffic() + ", " + d.at(x.Cell), "product"}
-		if want := unit.Percent(x.Product.Value, halfwidth(x.Product)); page[key] != want || exacts[key] != exact(x.Product.Value) {
+		if want := unit.Percent(x.Product.Value, halfwidth(x.Product)); page[key] != want || exacts[key] != behind(x.Product.Value) {
 			t.Errorf("%v: page has %q, JSON %s", key, page[key], want)
 		}
 		key[2] = "check"
@@ -269,13 +269,13 @@ func checkPage(t *testing.T, r jsonReport, page figures, exacts map[[3]string]st
 			if want := unit.Percent(e.Value, halfwidth(*e)); text != want {
 				t.Errorf("%v: page has %q, JSON %s", key, page[key], want)
 			}
-			if exacts[key] != exact(e.Value) {
+			if exacts[key] != behind(e.Value) {
 				t.Errorf("%v: page has the value %s, JSON %v", key, exacts[key], e.Value)
 			}
 		}
 		e := s.Absolute[s.Primary]
 		key = [3]string{placeOf(s.Cell).String() + "; " + s.Cell.Traffic() + ": " + m.Label, name(s.Cell.Network), m.Label}
-		if want := m.Format(e.Value, halfwidth(e)); page[key] != want || exacts[key] != exact(e.Value) {
+		if want := m.Format(e.Value, halfwidth(e)); page[key] != want || exacts[key] != behind(e.Value) {
 			t.Errorf("%v: page has %q (%s), JSON %s", key, page[key], exacts[key], want)
 		}
 		checkCosts(t, s, name(s.Cell.Network), page, exacts)
@@ -290,14 +290,14 @@ func checkCosts(t *testing.T, s stat.CellSummary, row string, page figures, exac
 		for _, c := range w.costs {
 			key := [3]string{caption + "CPU cost per " + w.name, row, c.Label}
 			e, ok := s.Absolute[c.Name]
-			if want := c.Format(c.factor*e.Value, c.factor*halfwidth(e)); ok && (page[key] != want || exacts[key] != exact(e.Value)) {
+			if want := c.Format(c.factor*e.Value, c.factor*halfwidth(e)); ok && (page[key] != want || exacts[key] != behind(e.Value)) {
 				t.Errorf("%v: page has %q (%s), JSON %s", key, page[key], exacts[key], want)
 			}
 		}
 	}
 	for _, at := range s.CoresAt {
 		key := [3]string{caption + "cores needed", row, "at " + unit.Value(at.BitsPerSecond, "bit/s")}
-		if exacts[key] != exact(at.Cores.Value) {
+		if exacts[key] != behind(at.Cores.Value) {
 			t.Errorf("%v: page has %s, JSON %v", key, exacts[key], at.Cores.Value)
 		}
 	}
@@ -338,60 +338,6 @@ func checkTerminal(t *testing.T, d *document, page figures, text string) {
 	}
 }
 
-// readHTML reads all tables: by the heading above (in sections that have one),
-// caption, row and column.
-func readHTML(t *testing.T, text string) (figures, map[[3]string]string) {
-	t.Helper()
-	root, err := html.Parse(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, exacts := figures{}, map[[3]string]string{}
-	heading := ""
-	for n := range root.Descendants() {
-		switch n.Data {
-		case "section":
-			heading = ""
-		case "h3":
-			heading = content(n)
-		case "table":
-			readTable(n, heading, page, exacts)
-		}
-	}
-	return page, exacts
-}
-
-func readTable(n *html.Node, heading string, page figures, exacts map[[3]string]string) {
-	caption := ""
-	var columns []string
-	for c := range n.Descendants() {
-		switch c.Data {
-		case "caption":
-			caption = content(c)
-			if heading != "" {
-				caption = heading + "; " + caption
-			}
-		case "tr":
-			i, row := 0, ""
-			for d := range c.Descendants() {
-				switch {
-				case d.Data == "th" && d.Parent.Parent.Data == "thead":
-					columns = append(columns, content(d))
-				case d.Data == "th":
-					row = content(d)
-				case d.Data == "td":
-					i++
-					key := [3]string{caption, row, columns[i]}
-					page[key] = content(d)
-					if f := d.FirstChild; f != nil && f.Data == "data" {
-						exacts[key] = f.Attr[0].Val
-					}
-				}
-			}
-		}
-	}
-}
-
 // content is the text of a node with single spaces.
 func content(n *html.Node) string {
 	var b strings.Builder
@@ -400,8 +346,12 @@ func content(n *html.Node) string {
 			b.WriteString(c.Data + " ")
 		}
 	}
-	text := strings.NewReplacer("\u00a0", " ", "link-bound", "place link").Replace(b.String())
-	return strings.Join(strings.Fields(text), " ")
+	return spaced(b.String())
+}
+
+// spaced is text with single, plain spaces.
+func spaced(s string) string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(s, "\u00a0", " ")), " ")
 }
 
 // readMarkdown reads all tables in the same way.

@@ -20,14 +20,15 @@ func answer(d *document) []block {
 		out = append(out, list(m))
 	}
 	for _, g := range d.groups {
-		var items []string
+		var items block
 		for _, t := range g.traffics {
 			if s := d.sentence(g, t); s != "" {
-				items = append(items, g.label(t)+": "+s)
+				items.List = append(items.List, g.label(t)+": "+s)
+				items.ListOf = append(items.ListOf, g.of(t))
 			}
 		}
-		if len(items) > 0 {
-			out = append(out, head(g.title()), list(items))
+		if len(items.List) > 0 {
+			out = append(out, headOf(g.title(), g.at("", result.Cell{})), items)
 		}
 	}
 	for _, p := range d.progress() {

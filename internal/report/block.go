@@ -1,6 +1,10 @@
 package report
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
 
 // block is one piece of a section, free of any format: exactly one of its
 // fields is set. A format writes every kind of block, so a section is written
@@ -11,16 +15,30 @@ type block struct {
 	List  []string
 	Table *table
 	Code  string // a command to paste
+	// Chart is drawn; formats that cannot draw leave it out.
+	Chart *chart
+	// Of is what a heading is about, and ListOf what each item of List is; nil
+	// is the whole campaign. Tables and charts say it themselves. A report that
+	// can be filtered hides what is about something else.
+	Of     *result.Cell
+	ListOf []*result.Cell
 }
 
 func head(s string) block       { return block{Head: s} }
 func para(s string) block       { return block{Para: s} }
 func list(items []string) block { return block{List: items} }
 func code(s string) block       { return block{Code: s} }
+func drawing(c *chart) block    { return block{Chart: c} }
+
+// headOf is a heading that is about a cell's factors.
+func headOf(s string, of result.Cell) block { return block{Head: s, Of: &of} }
 
 // mapText is the block with all of its text changed by f.
 func (b block) mapText(f func(string) string) block {
 	b.Head, b.Para, b.Code, b.List = f(b.Head), f(b.Para), f(b.Code), mapAll(b.List, f)
+	if b.Chart != nil {
+		b.Chart = b.Chart.mapText(f)
+	}
 	if b.Table == nil {
 		return b
 	}
@@ -56,6 +74,10 @@ type table struct {
 	Notes []string
 	// Legend asks for the colour scale of efficiency below the table.
 	Legend bool
+	// Of are the factors that all of the table has in common; nil: none.
+	Of *result.Cell
+	// Drawn is the kind of chart that the table can be saved as; "": none.
+	Drawn string
 }
 
 // column is a column's heading, and the smaller words below it.
@@ -65,6 +87,8 @@ type column struct {
 	Number bool
 	// Wide columns hold sentences.
 	Wide bool
+	// Of are the factors that the column is about, beside the table's; nil: none.
+	Of *result.Cell
 }
 
 // cell is what one place of a table says.
@@ -78,9 +102,18 @@ type cell struct {
 	Shade int
 	// Bar draws an interval; nil: none.
 	Bar *bar
+	// Of, of the first cell of a row, are the factors that the row is about,
+	// beside the table's; nil: none.
+	Of *result.Cell
 }
 
 func text(s string) cell { return cell{Text: s} }
+
+// nameOf is the first cell of a row that is about some factors.
+func nameOf(s string, of result.Cell) cell { return cell{Text: s, Of: &of} }
+
+// ofNetwork is a network alone.
+func ofNetwork(name string) result.Cell { return result.Cell{Network: name} }
 
 // bar is an interval on a scale that all bars of a table share; the figures
 // are shares of the scale, 0 to 1.

@@ -15,24 +15,32 @@ func cpu(d *document) []block {
 	out := d.perTraffic(func(g *group, t result.Cell) []block {
 		rows := d.entries(g, t)
 		var own []block
+		if c := modesChart(g, t, rows); c != nil {
+			own = append(own, drawing(c))
+		}
 		for _, w := range costsByWork() {
-			if tab := d.costTable(rows, t, w); tab != nil {
-				own = append(own, block{Table: tab})
-			}
+			own = append(own, tableOf(g.of(t), d.costTable(rows, t, w))...)
 		}
-		if tab := coresTable(rows, t); tab != nil {
-			own = append(own, block{Table: tab})
-		}
-		return own
+		return append(own, tableOf(g.of(t), coresTable(rows, t))...)
 	}, "CPU time is that of the machines of both ends: user, system, irq and softirq, less what they did while nothing was measured. "+
 		"Own CPU time is that of the two ends' processes, of those that carry their packets in user space, and of ksoftirqd alone: it does not see what others do on the machine, nor the softirqs of a real device. "+
 		"Instructions and cycles are those of the machines, in user space and kernel, less the idle ones. "+
 		"A segment is the received bytes over the MSS: TCP's packets are not counted. "+
 		"An efficiency below 100 % costs more than the bare network.")
+	out = d.orMissing("No CPU cost was measured: it takes the probe cpu, and traffic that was measured.", out)
 	if len(out) > 0 && d.Environment != nil && len(d.Environment.Absent) > 0 {
 		out = append(out, para("Not measured here:"), list(d.Environment.Absent))
 	}
 	return out
+}
+
+// tableOf is a table about some factors, if there is one.
+func tableOf(of *result.Cell, t *table) []block {
+	if t == nil {
+		return nil
+	}
+	t.Of = of
+	return []block{{Table: t}}
 }
 
 // costShown is a derived metric as the report shows it: times factor, under a
@@ -88,7 +96,7 @@ func (d *document) costSummary(g *group) *table {
 		tab.Columns = append(tab.Columns, column{Head: t.Traffic(), Sub: c.Label, Number: true})
 		for _, r := range entries {
 			if rows[r.name] == nil {
-				names, rows[r.name] = append(names, r.name), []cell{text(r.name)}
+				names, rows[r.name] = append(names, r.name), []cell{r.cell()}
 			}
 			row := padded(rows[r.name], len(tab.Columns)-1)
 			if e, ok := absoluteOf(r.summary, c.Name); ok {
@@ -134,7 +142,7 @@ func padded(row []cell, columns int) []cell {
 func (d *document) costTable(rows []entry, t result.Cell, w workCosts) *table {
 	tab := &table{Caption: t.Traffic() + ": CPU cost per " + w.name, Columns: []column{{Head: "network"}}}
 	for _, r := range rows {
-		tab.Rows = append(tab.Rows, []cell{text(r.name)})
+		tab.Rows = append(tab.Rows, []cell{r.cell()})
 	}
 	for _, c := range w.costs {
 		has := func(r entry) bool { _, ok := absoluteOf(r.summary, c.Name); return ok }
@@ -164,7 +172,7 @@ func coresTable(rows []entry, t result.Cell) *table {
 		"Both ends together, at a rate of received payload. Extrapolated from CPU time per byte (cycles per byte over the cycles of a busy second) with these messages: the cost is taken to grow with the rate, offloads, clock and caches to stay as they were, and the work to spread over cores without a loss.",
 	}}
 	for _, r := range rows {
-		row := []cell{text(r.name)}
+		row := []cell{r.cell()}
 		for i, at := range r.summary.CoresAt {
 			if len(tab.Columns) < i+2 {
 				tab.Columns = append(tab.Columns, column{Head: "at " + unit.Value(at.BitsPerSecond, "bit/s"), Number: true})

@@ -69,7 +69,7 @@ func (d *document) crossTable(p crossPair) *table {
 		{Head: "network"}, {Head: p.native.Workload, Number: true}, {Head: tool, Number: true},
 		{Head: p.native.Workload + " / " + tool, Number: true}, {Head: "interval", Number: true}, {Head: "blocks", Number: true}}}
 	for _, x := range p.checks {
-		row := []cell{text(d.at(x.Native)), d.valueOf(x.Native, p.metric), d.valueOf(x.Classic, p.metric)}
+		row := []cell{nameOf(d.at(x.Native), x.Native), d.valueOf(x.Native, p.metric), d.valueOf(x.Classic, p.metric)}
 		if x.Ratio == nil {
 			row = append(row, text("none"), text(""), text("0"))
 			t.Notes = append(t.Notes, d.at(x.Native)+": "+x.NoRatio)
@@ -101,7 +101,7 @@ func (d *document) roundTripTable() *block {
 	t := &table{Caption: "Rate × mean round trip ÷ number under way: 100 % in a closed loop", Columns: []column{
 		{Head: "traffic and network"}, {Head: "product", Number: true}, {Head: "interval", Number: true}, {Head: "blocks", Number: true}, {Head: "check"}}}
 	for _, r := range d.Analysis.RoundTrips {
-		t.Rows = append(t.Rows, []cell{text(r.Cell.Traffic() + ", " + d.at(r.Cell)), {Text: ratio(r.Product), Value: &r.Product.Value},
+		t.Rows = append(t.Rows, []cell{nameOf(r.Cell.Traffic()+", "+d.at(r.Cell), r.Cell), {Text: ratio(r.Product), Value: &r.Product.Value},
 			intervalCell(asRatio(), r.Product), text(fmt.Sprint(r.Product.N)), text(roundTripWord(r))})
 	}
 	t.Notes = []string{fmt.Sprintf("ok: within %g %% of 100 %%. Near 50 %% a tool tells one-way times; below 100 %% the client waits between transactions.", 100*stat.RoundTripTolerance)}

@@ -62,6 +62,12 @@ func (g *group) at(network string, traffic result.Cell) result.Cell {
 	return traffic
 }
 
+// of is a traffic in the group, whatever the network.
+func (g *group) of(traffic result.Cell) *result.Cell {
+	c := g.at("", traffic)
+	return &c
+}
+
 // cell is the summary of a network and a traffic; one without any record has
 // nothing but its Cell.
 func (g *group) cell(network string, traffic result.Cell) (stat.CellSummary, bool) {

@@ -54,11 +54,11 @@ func efficiency(d *document) []block {
 }
 
 func (d *document) efficiencyTable(g *group) *table {
-	t := &table{Caption: g.title(), Columns: []column{{Head: "network"}}}
+	t := &table{Caption: g.title(), Columns: []column{{Head: "network"}}, Of: g.of(result.Cell{})}
 	relative, ranked := false, false
 	for _, traffic := range g.traffics {
 		m, known := g.primary(traffic)
-		c := column{Head: traffic.Traffic(), Number: true}
+		c := column{Head: traffic.Traffic(), Number: true, Of: g.of(traffic)}
 		if known {
 			c.Sub = m.Label
 		}
@@ -66,7 +66,7 @@ func (d *document) efficiencyTable(g *group) *table {
 		relative = relative || g.hasEfficiency(traffic)
 	}
 	for _, n := range g.networks {
-		row := []cell{text(d.name(n))}
+		row := []cell{nameOf(d.name(n), ofNetwork(n))}
 		for _, traffic := range g.traffics {
 			c := d.efficiencyCell(g, n, traffic)
 			ranked = ranked || (c.Rank != "" && c.Rank != linkRank)
@@ -74,7 +74,9 @@ func (d *document) efficiencyTable(g *group) *table {
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	t.Legend = relative
+	if t.Legend = relative; relative {
+		t.Drawn = drawnHeat
+	}
 	if len(g.baselines) > 0 {
 		name := result.HostNetwork + " (baseline)"
 		if relative {
@@ -132,7 +134,7 @@ func (g *group) rank(network string, traffic result.Cell) string {
 
 // baselineRow holds the baseline's absolute values, which are the 100 %.
 func (d *document) baselineRow(g *group, name string) []cell {
-	row := []cell{text(name)}
+	row := []cell{nameOf(name, ofNetwork(result.HostNetwork))}
 	for _, t := range g.traffics {
 		b, ok := g.baselines[t]
 		switch {

@@ -84,6 +84,9 @@ func (d *document) placeFacts() *table {
 	}
 	for _, name := range sortedKeys(d.Environment.Places) {
 		p := d.Environment.Places[name]
+		if p.Kernel != "" {
+			add("kernel", p.Kernel, name)
+		}
 		for dev, mtu := range p.MTUs {
 			add("MTU of "+dev, fmt.Sprint(mtu), name)
 		}

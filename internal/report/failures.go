@@ -17,7 +17,7 @@ func failures(d *document) []block {
 		tab.Columns = append(tab.Columns, column{Head: "where", Wide: true})
 	}
 	add := func(s stat.CellSummary, reason string) {
-		row := []cell{text(d.name(s.Cell.Network)), text(s.Cell.Traffic()), text(state(s)), text(reason),
+		row := []cell{nameOf(d.name(s.Cell.Network), s.Cell), text(s.Cell.Traffic()), text(state(s)), text(reason),
 			text(fmt.Sprint(s.Failed)), text(fmt.Sprint(s.Recovered)), text(fmt.Sprint(s.OK))}
 		if len(d.groups) > 1 {
 			row = append(row, text(d.short(placeOf(s.Cell))))

@@ -2,6 +2,8 @@ package report
 
 import (
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -228,6 +230,8 @@ func inputs() map[string]Input {
 		"wide":        wide(),
 		"tools":       tools(),
 		"null-test":   nullTest(),
+		"mixed":       mixed(),
+		"drawn":       drawn(),
 	}
 }
 
@@ -404,5 +408,58 @@ func wide() Input {
 	in.Campaign.Name = "wide – 寬"
 	sortCells(&in)
 	in.Tally = tallied(samplesOf(in, 2))
+	return in
+}
+
+// mixed is a campaign whose kernel and settings were not the same throughout.
+func mixed() Input {
+	in := normal()
+	in.Campaign.Name = "mixed"
+	kernels := []string{"6.18.0", "6.1.0-40-amd64", "6.18.0"}
+	for i, name := range sortedKeys(in.Environment.Places) {
+		p := in.Environment.Places[name]
+		p.Kernel = kernels[i]
+		in.Environment.Places[name] = p
+	}
+	in.Environment.Changed = []string{"net.core.rmem_max: 212992 at first, 16777216 at the end"}
+	in.Analysis.Warnings = append([]stat.Warning{
+		{Code: stat.SettingsChanged, Message: "1 setting was different at the end of the campaign", Cure: "Repeat the campaign with nothing else that changes settings."},
+		{Code: stat.SettingsDiffer, Message: "1 setting is not the same at every place: kernel is 6.1.0-40-amd64 or 6.18.0", Cure: "Give all nodes and pods the same settings."},
+	}, in.Analysis.Warnings...)
+	return in
+}
+
+// drawn has everything that charts are drawn from, and some of which it is
+// absent: one network has no histograms, one was not measured in one place.
+func drawn() Input {
+	in := keep(normal(), "host", "macvlan", "bridge")
+	random := rand.New(rand.NewPCG(9, 10))
+	limit := 23.9e9
+	var more []stat.CellSummary
+	for i := range in.Analysis.Cells {
+		s := &in.Analysis.Cells[i]
+		s.Shape = shapeOf(*s, random, 4)
+		if s.Cell.Network == "bridge" {
+			s.Shape.Curve = nil
+		}
+		if s.Cell.Workload != "tcp_stream" || s.Cell.MessageBytes != 1472 {
+			continue
+		}
+		for _, streams := range []int{4, 16} {
+			c := s.Cell
+			c.Streams = streams
+			if c.Network == "bridge" && streams == 16 {
+				more = append(more, stat.CellSummary{Cell: c, Failed: 3, Reasons: []stat.Reason{{Reason: "connection refused", Count: 3}}})
+				continue
+			}
+			x := summaryOf(c, limit, min(1, 0.7*math.Pow(float64(streams), 0.2)), 0.01, 4)
+			x.LinkLimit, x.LinkBound = &limit, streams == 16
+			x.Shape = shapeOf(x, random, 4)
+			more = append(more, x)
+		}
+	}
+	in.Analysis.Cells = append(in.Analysis.Cells, more...)
+	in.Campaign.Name = "drawn"
+	sortCells(&in)
 	return in
 }

@@ -14,7 +14,7 @@ func writeMarkdown(w io.Writer, d *document, _ Options) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "## %s\n\n%s\n", markdownText(d.title()), markdownText(d.summary()))
 	for _, s := range sections() {
-		blocks := s.blocks(d)
+		blocks := s.blocks(d, false)
 		if len(blocks) == 0 {
 			continue
 		}

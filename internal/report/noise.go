@@ -54,7 +54,7 @@ func (d *document) noiseTable(n stat.NullResult) *table {
 			traffic += ", " + where
 		}
 		t.Rows = append(t.Rows, []cell{
-			text(d.name(p.A.Network)), text(traffic), {Text: ratio(p.Ratio), Value: &p.Ratio.Value},
+			nameOf(d.name(p.A.Network), p.A), text(traffic), {Text: ratio(p.Ratio), Value: &p.Ratio.Value},
 			{Text: noisePercent(p.NoisePerBlock), Value: &p.NoisePerBlock}, sees, text(verdict),
 		})
 	}

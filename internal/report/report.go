@@ -89,23 +89,29 @@ type section struct {
 	Build func(*document) []block
 	// Folded sections are shown in Markdown only when opened.
 	Folded bool
+	// Drawn sections have nothing but charts, and words about them: they are
+	// left out where nothing can be drawn.
+	Drawn bool
 }
 
 // sections is every section, in the order of the report.
 func sections() []section {
 	return []section{
-		{"noise", "What this machine calls different by itself", noise, false},
-		{"answer", "The answer", answer, false},
-		{"efficiency", "Efficiency against the bare network", efficiency, false},
-		{"absolute", "Absolute values", absolute, true},
-		{"latency", "Latency percentiles", latency, true},
-		{"cpu", "CPU cost", cpu, true},
-		{"where", "Where the CPU time goes", where, true},
-		{"cross-check", "Cross-checks", crossCheck, true},
-		{"warnings", "Warnings", warnings, false},
-		{"failures", "Failed, unsupported and not measured", failures, false},
-		{"environment", "Environment", environment, true},
-		{"method", "Method", method, true},
-		{"repeat", "How to repeat this", repeat, true},
+		{ID: "noise", Title: "What this machine calls different by itself", Build: noise},
+		{ID: "answer", Title: "The answer", Build: answer},
+		{ID: "efficiency", Title: "Efficiency against the bare network", Build: efficiency},
+		{ID: "figures", Title: "Networks beside the physical one", Build: beside, Drawn: true},
+		{ID: "absolute", Title: "Absolute values", Build: absolute, Folded: true},
+		{ID: "latency", Title: "Latency percentiles", Build: latency, Folded: true},
+		{ID: "time", Title: "Over time", Build: overTime, Drawn: true},
+		{ID: "scaling", Title: "Scaling with streams", Build: scaling, Drawn: true},
+		{ID: "cpu", Title: "CPU cost", Build: cpu, Folded: true},
+		{ID: "where", Title: "Where the CPU time goes", Build: where, Folded: true},
+		{ID: "cross-check", Title: "Cross-checks", Build: crossCheck, Folded: true},
+		{ID: "warnings", Title: "Warnings", Build: warnings},
+		{ID: "failures", Title: "Failed, unsupported and not measured", Build: failures},
+		{ID: "environment", Title: "Environment", Build: environment, Folded: true},
+		{ID: "method", Title: "Method", Build: method, Folded: true},
+		{ID: "repeat", Title: "How to repeat this", Build: repeat, Folded: true},
 	}
 }

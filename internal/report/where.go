@@ -19,7 +19,7 @@ func where(d *document) []block {
 	return d.perTraffic(func(g *group, t result.Cell) []block {
 		var out []block
 		if tab := d.componentTable(g, t); tab != nil {
-			out = append(out, block{Table: tab})
+			out = append(append(out, drawing(d.componentsChart(g, t))), tableOf(g.of(t), tab)...)
 		}
 		return out
 	}, "CPU time of both ends by sampled call chains of the kernel, less what the machine does while idle, as means over blocks: the components of a network add up to its total. "+
@@ -71,7 +71,7 @@ func (d *document) componentTable(g *group, t result.Cell) *table {
 	p := perWorkOf(rows[0].summary.Attribution.Work)
 	tab := &table{Caption: fmt.Sprintf("%s: CPU time per %s by component", t.Traffic(), p.name), Columns: []column{{Head: "network"}, {Head: "total", Number: true}}}
 	for _, r := range rows {
-		tab.Rows = append(tab.Rows, []cell{text(r.name), p.cell(r.summary.Attribution.Total)})
+		tab.Rows = append(tab.Rows, []cell{r.cell(), p.cell(r.summary.Attribution.Total)})
 	}
 	var small []string
 	for _, c := range unit.Components() {
@@ -97,6 +97,32 @@ func (d *document) componentTable(g *group, t result.Cell) *table {
 	}
 	tab.Notes = append(tab.Notes, otherNote(rows)...)
 	return tab
+}
+
+// componentsChart draws what componentTable says.
+func (d *document) componentsChart(g *group, t result.Cell) *chart {
+	rows := d.attributed(g, t)
+	p := perWorkOf(rows[0].summary.Attribution.Work)
+	c := &chart{Kind: drawnStack, Title: fmt.Sprintf("%s: CPU time per %s by component", t.Traffic(), p.name), Of: g.of(t),
+		Words: "Both ends together, means over blocks: the parts add up to the total.", X: axis{Title: "CPU time per " + p.name, Unit: "s"}}
+	for _, r := range rows {
+		of := ofNetwork(r.summary.Cell.Network)
+		c.Categories = append(c.Categories, category{r.name, &of})
+	}
+	for _, component := range unit.Components() {
+		s, most := series{Name: component.Label}, 0.0
+		for _, r := range rows {
+			v := math.NaN()
+			if part, ok := r.summary.Attribution.Component(component.Name); ok && component.Charged {
+				v, most = p.factor*part.Seconds.Value, max(most, part.Share)
+			}
+			s.Y = append(s.Y, v)
+		}
+		if most > 0 {
+			c.Series = append(c.Series, s)
+		}
+	}
+	return c
 }
 
 // otherNote says how much no rule names, and how busy others were.

@@ -33,6 +33,7 @@ const fewestBeyond = 10
 type latency struct {
 	absolute   map[string]Estimate // by metric, seconds
 	efficiency map[string]Estimate // baseline's percentile / cell's
+	curve      []Quantile
 	unreadable int
 }
 
@@ -70,7 +71,7 @@ func (c *campaign) familyLatencies(in *inflater, members []int, out []latency) {
 	for _, i := range members {
 		if c.cells[i].cell.IsBaseline() {
 			base, out[i].unreadable = in.merge(c.cells[i].ok, &in.base)
-			out[i].absolute = c.bootstrap(base)
+			out[i].absolute, out[i].curve = c.bootstrap(base), base.curve()
 		}
 	}
 	for _, i := range members {
@@ -79,7 +80,7 @@ func (c *campaign) familyLatencies(in *inflater, members []int, out []latency) {
 		}
 		var m merged
 		m, out[i].unreadable = in.merge(c.cells[i].ok, &in.cell)
-		out[i].absolute = c.bootstrap(m)
+		out[i].absolute, out[i].curve = c.bootstrap(m), m.curve()
 		out[i].efficiency = c.bootstrapRatio(base, m)
 	}
 }

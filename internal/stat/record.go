@@ -22,9 +22,10 @@ type row struct {
 	id             string
 	block, attempt int
 	started        time.Time
-	seconds        float64 // measured; NaN where that is not known
-	histogram      *packed // nil: none
-	client, server string  // machines; "" where they are not known
+	seconds        float64   // measured; NaN where that is not known
+	histogram      *packed   // nil: none
+	window         *series32 // nil: none
+	client, server string    // machines; "" where they are not known
 }
 
 // column is a value of each row, NaN where it is absent. Rows after its end have
@@ -39,7 +40,7 @@ func newColumns() columns {
 func (c *columns) add(s *result.Sample) {
 	i := len(c.rows)
 	r := row{
-		id: s.ID, block: s.Block, attempt: s.Attempt, started: s.Started, seconds: math.NaN(), histogram: pack(s.Histogram),
+		id: s.ID, block: s.Block, attempt: s.Attempt, started: s.Started, seconds: math.NaN(), histogram: pack(s.Histogram), window: packSeries(s.Series),
 		client: s.Machines[result.ClientNode], server: s.Machines[result.ServerNode],
 	}
 	if s.MeasuredSeconds != nil {

@@ -146,6 +146,8 @@ type CellSummary struct {
 	Attribution *Attribution `json:"attribution,omitempty"`
 	// Loss is the median share of packets lost; nil where it was not measured.
 	Loss *Estimate `json:"loss,omitempty"`
+	// Shape is what charts of the cell are drawn from.
+	Shape Shape `json:"shape,omitzero"`
 	// Progress is the cell's way to its target half-width.
 	Progress Progress `json:"progress"`
 }

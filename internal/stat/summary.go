@@ -13,7 +13,7 @@ func (c *campaign) summarise(d *cellData, l latency) CellSummary {
 	s := CellSummary{
 		Cell: d.cell, Primary: d.primary, OK: len(d.ok), Failed: d.failed, Recovered: d.recovered,
 		Reasons: d.sortedReasons(), Unsupported: d.unsupported, Latency: l.absolute,
-		Progress: c.progress(d), CPUBound: cpuBound(d),
+		Progress: c.progress(d), CPUBound: cpuBound(d), Shape: c.shape(d, l),
 	}
 	if c.hasDependents(d) {
 		s.Progress = c.baselineProgress(d, c.dependentProgress(d))

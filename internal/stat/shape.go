@@ -1,0 +1,176 @@
+package stat
+
+import (
+	"math"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Shape is what a cell looks like beyond its estimates: what charts are drawn
+// from. What was not recorded is absent.
+type Shape struct {
+	// Blocks is the primary metric in each block, in the order of the blocks.
+	Blocks []BlockValue `json:"blocks,omitempty"`
+	// Window is the throughput inside the measured window; nil where no sample
+	// has a series.
+	Window *Window `json:"window,omitempty"`
+	// Curve is the round trips: percentiles of the merged histograms, as far as their counts
+	// can tell them.
+	Curve []Quantile `json:"curve,omitempty"`
+	// CPUCores maps a mode of CPU time (user, system, irq, softirq) to how many
+	// cores were in it, both ends together, less what they do while idle: the
+	// median over blocks.
+	CPUCores map[string]Estimate `json:"cpu_cores,omitempty"`
+}
+
+// BlockValue is a value in a block.
+type BlockValue struct {
+	Block int     `json:"block"`
+	Value float64 `json:"value"`
+}
+
+// Window is the throughput in each interval of the measured window: its median
+// and its quartiles over blocks, in bit/s. An interval counts where at least
+// half of the blocks have it.
+type Window struct {
+	IntervalSeconds     float64   `json:"interval_seconds"`
+	Blocks              int       `json:"blocks"`
+	MedianBitsPerSecond []float64 `json:"median_bits_per_second"`
+	LowBitsPerSecond    []float64 `json:"low_bits_per_second"`
+	HighBitsPerSecond   []float64 `json:"high_bits_per_second"`
+}
+
+// Quantile is a percentile of round trips.
+type Quantile struct {
+	Share   float64 `json:"share"` // 0.99 is the 99th percentile
+	Seconds float64 `json:"seconds"`
+}
+
+// shape gathers what charts of a cell are drawn from.
+func (c *campaign) shape(d *cellData, l latency) Shape {
+	s := Shape{Curve: l.curve, Window: d.window(), CPUCores: c.cpuCores(d)}
+	for _, p := range d.series(d.primary) {
+		s.Blocks = append(s.Blocks, BlockValue{p.block, p.value})
+	}
+	return s
+}
+
+// curveShares are the shares at which a curve is told: at first in tenths, then
+// each factor of ten closer to 1 in steps that are even on a logarithmic scale.
+func curveShares() []float64 {
+	out := []float64{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8}
+	for _, nines := range []float64{0.1, 0.01, 0.001, 0.0001, 0.00001} {
+		for _, part := range []float64{1, 0.56, 0.32, 0.18} {
+			out = append(out, 1-nines*part)
+		}
+	}
+	return out
+}
+
+// curve is the merged histogram as percentiles, up to the last one that has
+// enough values beyond it.
+func (m merged) curve() []Quantile {
+	count := m.count()
+	if count == 0 {
+		return nil
+	}
+	weights := slices.Repeat([]float64{1}, len(m.blocks))
+	var out []Quantile
+	hint := 0
+	for _, share := range curveShares() {
+		if count*(1-share) < fewestBeyond {
+			break
+		}
+		var v float64
+		v, hint = m.percentile(share, weights, hint)
+		out = append(out, Quantile{share, v})
+	}
+	return out
+}
+
+// cpuCores is the CPU time by mode, over time.
+func (c *campaign) cpuCores(d *cellData) map[string]Estimate {
+	out := map[string]Estimate{}
+	for _, mode := range busyModes() {
+		var xs []float64
+		for _, s := range d.ok {
+			if v, ok := d.meter.machines(s, []string{mode}); ok {
+				xs = append(xs, v)
+			}
+		}
+		if len(xs) > 0 {
+			out[mode[len("cpu_"):len(mode)-len("_seconds")]] = c.tables.median(xs)
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// series32 is a recorded series, kept small: charts need no more digits.
+type series32 struct {
+	interval float64 // seconds
+	values   []float32
+}
+
+func packSeries(s *result.Series) *series32 {
+	if s == nil || !(s.IntervalSeconds > 0) || len(s.ThroughputBitsPerSecond) == 0 {
+		return nil
+	}
+	out := &series32{interval: s.IntervalSeconds, values: make([]float32, len(s.ThroughputBitsPerSecond))}
+	for i, v := range s.ThroughputBitsPerSecond {
+		out.values[i] = float32(v)
+	}
+	return out
+}
+
+// window puts the series of all blocks over each other. Series of another
+// interval than the first one's are left out.
+func (d *cellData) window() *Window {
+	w := Window{}
+	var at [][]float64
+	for _, s := range d.ok {
+		x := s.row().window
+		switch {
+		case x == nil, w.Blocks > 0 && x.interval != w.IntervalSeconds:
+			continue
+		case w.Blocks == 0:
+			w.IntervalSeconds = x.interval
+		}
+		w.Blocks++
+		for i, v := range x.values {
+			if i == len(at) {
+				at = append(at, nil)
+			}
+			if !math.IsNaN(float64(v)) && !math.IsInf(float64(v), 0) {
+				at[i] = append(at[i], float64(v))
+			}
+		}
+	}
+	for _, xs := range at {
+		if 2*len(xs) < w.Blocks || len(xs) == 0 {
+			break
+		}
+		slices.Sort(xs)
+		w.MedianBitsPerSecond = append(w.MedianBitsPerSecond, quartile(xs, 2))
+		w.LowBitsPerSecond = append(w.LowBitsPerSecond, quartile(xs, 1))
+		w.HighBitsPerSecond = append(w.HighBitsPerSecond, quartile(xs, 3))
+	}
+	if len(w.MedianBitsPerSecond) == 0 {
+		return nil
+	}
+	return &w
+}
+
+// quartile q (1, 2 or 3) of sorted values, between neighbours in proportion
+// (Hyndman and Fan's definition 7).
+func quartile(sorted []float64, q int) float64 {
+	at := float64(q) / 4 * float64(len(sorted)-1)
+	i := int(at)
+	if i+1 >= len(sorted) {
+		return sorted[len(sorted)-1]
+	}
+	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
+}

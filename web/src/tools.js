@@ -1,0 +1,16 @@
+import { make } from './dom.js';
+
+// makeTools are the buttons of the whole page.
+export function makeTools(draw) {
+  const themes = ['auto', 'light', 'dark'];
+  let at = 0;
+  const theme = make('button', { type: 'button', class: 'tool', onclick: () => { at = (at + 1) % themes.length; say(); } });
+  function say() {
+    theme.textContent = 'Theme: ' + themes[at];
+    if (at === 0) delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = themes[at];
+  }
+  say();
+  const print = make('button', { type: 'button', class: 'tool', onclick: async () => { await draw(); window.print(); } }, 'Print');
+  return [theme, print];
+}
