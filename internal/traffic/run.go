@@ -59,6 +59,7 @@ type run struct {
 	token [tokenBytes]byte
 	cpus  []int
 	idle  int64 // nanoseconds of silence that end the run
+	rest  int64 // see restOf
 	// recv is the window of what this half receives (bytes, or responses), send
 	// that of what it sends.
 	recv, send *window
@@ -83,7 +84,7 @@ func newRun(cfg Config) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &run{cfg: cfg, token: token, cpus: cpus, idle: cfg.idle(), recv: newWindow(cfg), send: newWindow(cfg)}, nil
+	return &run{cfg: cfg, token: token, cpus: cpus, idle: cfg.idle(), rest: restOf(cfg), recv: newWindow(cfg), send: newWindow(cfg)}, nil
 }
 
 // fail ends all threads of this half; the first reason is kept.

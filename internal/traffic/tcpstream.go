@@ -15,7 +15,7 @@ const (
 	// streamBuffer is what a receiver reads at once at most.
 	streamBuffer = 128 << 10
 	// streamRest is what a receiver of a stream flat out rests after, when it has
-	// read less at once (see restTime).
+	// read less at once (see rest).
 	streamRest = 32 << 10
 	// tailLimit is how long a sender goes on after its own window for a
 	// receiver that does not end the run.
@@ -186,7 +186,7 @@ func (s *tcpReceiver) work() error {
 				s.series.add(now-begin, int64(n))
 			}
 			if n < streamRest && s.cfg.RateBitsPerSecond == 0 {
-				sleepUntil(now + restTime)
+				sleepUntil(now + s.rest)
 			}
 		case errno == 0 || errno == unix.ECONNRESET:
 			if begin == 0 || now < end {

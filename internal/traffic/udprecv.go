@@ -16,11 +16,6 @@ const (
 	// after the last; drainWait how long without an end being said.
 	lateWait  = int64(20 * time.Millisecond)
 	drainWait = int64(500 * time.Millisecond)
-	// restTime is how long a receiver that has read all there was lets datagrams
-	// of a flow flat out gather. One that waits inside the kernel is woken for
-	// each, by the sender, whose CPU is the one that is full: without the rest it
-	// sends a tenth less (docs/traffic.md). Of a paced flow each is read as it comes.
-	restTime = int64(100 * time.Microsecond)
 )
 
 // udpReceiver receives one flow and keeps its books.
@@ -89,7 +84,7 @@ func (s *udpReceiver) work() error {
 				s.take(i, now)
 			}
 			if n < len(s.msgs) && s.cfg.RateBitsPerSecond == 0 {
-				sleepUntil(now + restTime)
+				sleepUntil(now + s.rest)
 			}
 		} else if !temporary(errno) {
 			if s.begin != 0 && now >= s.end {
