@@ -33,7 +33,11 @@ func TestHostThatCannotBeUsed(t *testing.T) {
 	if err := unix.Mount("tmpfs", small, "tmpfs", 0, "size=1m"); err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Unmount(small, unix.MNT_DETACH)
+	defer func() {
+		if err := unix.Unmount(small, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	}()
 	for _, c := range []struct {
 		name, key string
 		vars      map[string]string

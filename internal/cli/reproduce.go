@@ -111,7 +111,7 @@ func (f reproduceFlags) measure(ctx context.Context, p paper.Paper, stdout, stde
 	}
 	run := runFlags{out: f.out, seed: uint64(rand.Uint32()), cniPath: f.cniPath}
 	if f.dryRun {
-		return dryRun(stdout, c, newPlan(c, run), f.json)
+		return dryRun(stdout, c, newPlan(c, run), 0, f.json)
 	}
 	runner := exec.NewRunner()
 	defer runner.Close()

@@ -84,8 +84,18 @@ func runCampaign(ctx context.Context, path string, f runFlags, stdout, stderr io
 	if err != nil {
 		return err
 	}
+	if c.Testbed == "hosts" && f.allowTuning {
+		return usageError{errors.New("--allow-host-tuning is for a lab on this machine; the hosts of an inventory are tuned without it")}
+	}
+	if c.Testbed != "hosts" && f.hosts.inventory != "" {
+		return usageError{fmt.Errorf("--inventory is for --testbed hosts, and this campaign's is %s", c.Testbed)}
+	}
 	if f.dryRun {
-		return dryRun(stdout, c, newPlan(c, f), f.json)
+		var tuning time.Duration
+		if c.Testbed == "hosts" || f.allowTuning {
+			tuning = hosts.TuneTime
+		}
+		return dryRun(stdout, c, newPlan(c, f), tuning, f.json)
 	}
 	for _, note := range c.Notes() {
 		fmt.Fprintln(stderr, "note: "+note)
@@ -204,10 +214,11 @@ type planned struct {
 	Commands []commandLines `json:"commands,omitempty"`
 }
 
-func dryRun(w io.Writer, c campaign.Campaign, p plan.Plan, asJSON bool) error {
+// dryRun shows the plan; tuning is what changing a profile takes.
+func dryRun(w io.Writer, c campaign.Campaign, p plan.Plan, tuning time.Duration, asJSON bool) error {
 	out := planned{Plan: p}
 	out.Samples.Least, out.Samples.Most = p.MinBlocks*len(p.Cells), p.MaxBlocks*len(p.Cells)
-	least, most := p.Estimate(c.Sampling, bench.Overhead)
+	least, most := p.Estimate(c.Sampling, bench.Overhead, tuning)
 	out.ExpectedSeconds.Least, out.ExpectedSeconds.Most = least.Seconds(), most.Seconds()
 	var err error
 	if out.Commands, err = commands(c, p); err != nil {

@@ -149,8 +149,17 @@ func digits(n int) int { return len(fmt.Sprint(n)) }
 // Estimate is the expected time of the shortest and of the longest run, without
 // retries. overhead is what a sample takes beside its warm-up and window. A
 // time budget ends a run only after its least number of blocks.
-func (p Plan) Estimate(s campaign.Sampling, overhead time.Duration) (least, most time.Duration) {
+//
+// tuning is what changing profile or MTU takes, where it takes long.
+func (p Plan) Estimate(s campaign.Sampling, overhead, tuning time.Duration) (least, most time.Duration) {
 	block := float64(len(p.Cells)) * (s.Warmup() + s.Window() + overhead).Seconds()
+	groups := map[settings]bool{}
+	for i := range p.Cells {
+		groups[p.settings(i)] = true
+	}
+	if len(groups) > 1 { // each block goes through all of them
+		block += float64(len(groups)) * tuning.Seconds()
+	}
 	least, most = duration(float64(p.MinBlocks)*block), duration(float64(p.MaxBlocks)*block)
 	if budget := duration(s.MaxSeconds); budget > 0 {
 		most = max(least, min(most, budget))

@@ -321,7 +321,7 @@ func TestEstimate(t *testing.T) {
 	}
 	for _, tt := range tests {
 		c.Sampling.MaxSeconds = tt.budget
-		least, most := New(c, 1).Estimate(c.Sampling, 100*time.Millisecond)
+		least, most := New(c, 1).Estimate(c.Sampling, 100*time.Millisecond, time.Hour)
 		if least != tt.least || most != tt.most {
 			t.Errorf("budget %g s: %v to %v, want %v to %v", tt.budget, least, most, tt.least, tt.most)
 		}
@@ -344,7 +344,7 @@ func TestQuickstart(t *testing.T) {
 	if len(p.Cells) != 18 {
 		t.Errorf("%d cells, want 6 networks × 3 traffics", len(p.Cells))
 	}
-	least, most := p.Estimate(c.Sampling, 150*time.Millisecond)
+	least, most := p.Estimate(c.Sampling, 150*time.Millisecond, 0)
 	if least > 125*time.Second || most > 300*time.Second {
 		t.Errorf("expected time %v to %v", least, most)
 	}
@@ -390,5 +390,32 @@ func TestPlanRoundTrip(t *testing.T) {
 	}
 	if diff := cmp.Diff(p, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestEstimateTuning: a block of a plan with several profiles or MTUs goes
+// through all of them; with one there is nothing to change.
+func TestEstimateTuning(t *testing.T) {
+	p := Plan{MinBlocks: 2, MaxBlocks: 3}
+	for _, profile := range []string{"a", "b"} {
+		for _, mtu := range []int{1500, 9000} {
+			p.Cells = append(p.Cells, result.Cell{Profile: profile, MTU: mtu}, result.Cell{Profile: profile, MTU: mtu, Workload: "x"})
+		}
+	}
+	s := campaign.Sampling{Seconds: 1}
+	least, most := p.Estimate(s, 0, 5*time.Second)
+	if least != 2*(8+4*5)*time.Second || most != 3*(8+4*5)*time.Second {
+		t.Errorf("%v to %v", least, most)
+	}
+	// In each block, cells of one profile and MTU stand together.
+	for n := 1; n <= 20; n++ {
+		seen, last := map[settings]bool{}, settings{}
+		for _, slot := range p.Block(n, nil) {
+			now := settings{slot.Cell.Profile, slot.Cell.MTU}
+			if now != last && seen[now] {
+				t.Fatalf("block %d comes back to %v", n, now)
+			}
+			seen[now], last = true, now
+		}
 	}
 }

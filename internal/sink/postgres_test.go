@@ -70,7 +70,9 @@ func startPostgres(t *testing.T) string {
 	address := "postgres:///postgres?user=postgres&host=" + dir
 	for range 200 {
 		if conn, err := pgx.Connect(t.Context(), address); err == nil {
-			conn.Close(t.Context())
+			if err := conn.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 			return address
 		}
 		time.Sleep(50 * time.Millisecond)

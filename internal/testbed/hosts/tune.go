@@ -4,10 +4,15 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
 )
+
+// TuneTime is what changing profile or MTU takes, for estimates made before
+// anything was measured: Ansible's start and one connection to each host.
+const TuneTime = 4 * time.Second
 
 // tune gives both hosts a profile and MTU, where they have others.
 func (b *Bed) tune(ctx context.Context, want tuning) error {
