@@ -35,10 +35,12 @@ type reproduceFlags struct {
 	cniPath []string
 }
 
-// The files that reproduce writes beside the records.
 const (
+	// The files that reproduce writes beside the records.
 	reproductionHTML     = "reproduction.html"
 	reproductionMarkdown = "reproduction.md"
+	// quickSuffix follows a paper's id in the name of its quick cut's campaign.
+	quickSuffix = "-quick"
 )
 
 func reproduceCommand(stdout, stderr io.Writer) *cobra.Command {
@@ -168,7 +170,7 @@ func recordedResults(p paper.Paper, dir string) (*paper.Results, error) {
 		return nil, err
 	}
 	return &paper.Results{Campaign: c, Environment: rec.Environment, Analysis: collector.Analyse(), Collector: collector,
-		Known: known(), Cut: bytes.Equal(rec.Campaign, p.Quick)}, nil
+		Known: known(), Cut: c.Name == p.ID+quickSuffix}, nil
 }
 
 func writeReproduction(dir string, r paper.Reproduction, stderr io.Writer) error {

@@ -74,6 +74,7 @@ func smaller(t *testing.T, file string) {
 	cut := regexp.MustCompile(`(?m)^sampling:.*$`).ReplaceAllString(string(text), "sampling: {seconds: 0.05, warmup_seconds: 0, min_blocks: 2, max_blocks: 2, retries: 0}")
 	// One size and number of streams of each traffic; tools that take seconds once.
 	cut = regexp.MustCompile(`(message_bytes|streams): \[([0-9]+)(, [0-9]+)+\]`).ReplaceAllString(cut, "$1: [$2]")
+	cut = regexp.MustCompile(`(profiles: \[[^],]+, [^],]+)[^]]*\]`).ReplaceAllString(cut, "$1]")
 	slow := "sockperf|redis|http|netperf"
 	if strings.Contains(cut, "tcp_stream") {
 		slow += "|iperf3"

@@ -74,6 +74,9 @@ func (r *Results) machine(of string) string {
 	case "tools":
 		var names []string
 		for name, version := range e.Tools {
+			if strings.HasPrefix(name, "cni/") {
+				continue // it made the networks, and measured nothing
+			}
 			names = append(names, strings.TrimSpace(name+" "+version))
 		}
 		slices.Sort(names)

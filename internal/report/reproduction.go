@@ -257,10 +257,14 @@ func publishedTable(c paper.Comparison) *table {
 			t.Columns = append(t.Columns, column{Head: k.Name, Sub: strings.TrimSpace("ours " + unitName), Number: true})
 		}
 	}
+	relative := c.Table.Ours != nil && c.Table.Ours.Measure != ""
 	why := map[string]bool{}
 	for i, row := range c.Table.Rows {
 		cells := []cell{text(rowName(c, i))}
 		for _, e := range c.Cells[i] {
+			if relative {
+				e.PublishedShare, e.OurShare = nil, nil // that is what the figures are
+			}
 			cells = append(cells, text(publishedWords(e)))
 			if c.Table.Ours == nil {
 				continue
