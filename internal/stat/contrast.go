@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/result"
 )
@@ -27,8 +28,9 @@ func (m Moments) Interval(confidence float64) (low, high float64, ok bool) {
 // Contrast is the logarithm of a quotient, in the blocks that have all of it:
 // the product of the metric in the cells over, divided by that in the cells
 // under. One cell of each is a ratio; with a baseline of each it is the ratio of
-// two efficiencies. The metric is one of a sample, a derived one, or what a probe
-// of the machine counts per second. Blocks without a value above zero are left
+// two efficiencies. The metric is one of a sample, a derived one, what a probe of
+// the machine counts per second, or the CPU time of a part of the kernel per unit
+// of work ("netfilter_component_seconds_per_segment"). Blocks without a value above zero are left
 // out. Analyse must have been called before.
 func (k *Collector) Contrast(metric string, over, under []result.Cell) Moments {
 	sums, seen := map[int]float64{}, map[int]int{}
@@ -80,10 +82,15 @@ func (c *campaign) seriesOf(cell result.Cell, metric string) []point {
 	if d == nil {
 		return nil
 	}
-	out := d.series(metric)
-	if len(out) > 0 {
+	if out := d.series(metric); len(out) > 0 {
 		return out
 	}
+	for _, w := range works() {
+		if component, ok := strings.CutSuffix(metric, "_component_seconds_per_"+w.name); ok {
+			return d.perWork([]string{component}, w)
+		}
+	}
+	var out []point
 	for _, s := range d.ok {
 		if v, ok := d.meter.machines(s, []string{metric}); ok {
 			out = append(out, point{s.block(), v})
