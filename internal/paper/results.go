@@ -59,7 +59,7 @@ func (r *Results) absent(s Selector) string {
 	for _, k := range []struct {
 		factor string
 		known  []string
-	}{{"network", r.Known.Networks}, {"link", r.Known.Links}, {"profile", r.Known.Profiles}, {"workload", workloads}} {
+	}{{"network", r.Known.Networks}, {"link", r.Known.Links}, {"profile", r.Known.Profiles}, {"service_proxy", r.Known.ServiceProxies}, {"workload", workloads}} {
 		name, isText := s[k.factor].(string)
 		if isText && name != "" && !slices.Contains(k.known, name) {
 			return fmt.Sprintf("this cnibench has no %s %s", strings.ReplaceAll(k.factor, "_", " "), name)
