@@ -9,7 +9,7 @@ export CGO_ENABLED := 0
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run test test-vm quick build lint fmt tools bench-lab bench-traffic bench-probes bench-null bench-savings bpf web clean
+.PHONY: help run test test-vm quick build lint fmt tools bench-lab bench-traffic bench-probes bench-null bench-savings bench-instructions bpf web clean
 
 ## help: this list
 help:
@@ -26,11 +26,11 @@ test:
 	@go build -o bin/testsummary ./internal/repo/testsummary
 	@go test -count=1 -p 1 -timeout 30m -json ./... 2>&1 | bin/testsummary
 
-## test-vm: of these, what runs under Debian's stock kernel in qemu: networks that this kernel cannot build
+## test-vm: of these, what runs under Debian's stock kernel in qemu: networks that this kernel cannot build, counted instructions
 test-vm:
 	@scripts/install-deps.sh test || echo "make test-vm: not all is there; tests that need it are skipped, or fail in CI"
 	@go build -o bin/testsummary ./internal/repo/testsummary
-	@go test -count=1 -p 1 -timeout 30m -run InVM -json ./internal/labtest/vm ./internal/testbed/lab 2>&1 | bin/testsummary
+	@go test -count=1 -p 1 -timeout 30m -run InVM -json ./internal/labtest/vm ./internal/testbed/lab ./bench/instructions 2>&1 | bin/testsummary
 
 ## quick: the tests that need nothing, in under a minute
 quick:
@@ -72,6 +72,10 @@ bench-savings:
 ## bench-probes: what the probes themselves cost
 bench-probes:
 	go run ./bench/probes
+
+## bench-instructions: what each network costs in instructions, counted in qemu, into docs/instructions.md
+bench-instructions:
+	go run ./bench/instructions -o docs/instructions.md
 
 ## bpf: compile the eBPF programs anew (needs clang-19, llvm-19 and libbpf-dev); their objects are committed
 bpf: export BPF2GO_CC := clang-19

@@ -2,6 +2,7 @@ package vm
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,10 +10,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/labtest"
 )
+
+// timeout bounds tests in a guest. They end by themselves a minute before, and say
+// what they were in the middle of.
+const timeout = 20 * time.Minute
 
 // Tests boots the kernel and runs tests of the calling test's package in there,
 // those that -test.run takes for the pattern. Each is shown as a subtest with
@@ -32,10 +38,12 @@ func Tests(t *testing.T, pattern string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
 	var out bytes.Buffer
-	runErr := m.Run(t.Context(), Program{
+	runErr := m.Run(ctx, Program{
 		Path: self, Dir: dir, Env: []string{labtest.VMEnv + "=1", "CNIBENCH_CI=1"},
-		Args: []string{"-test.v=test2json", "-test.timeout=" + timeout.String(), "-test.run=" + pattern},
+		Args: []string{"-test.v=test2json", "-test.timeout=" + (timeout - time.Minute).String(), "-test.run=" + pattern},
 	}, &out)
 	var ended *ExitError
 	if runErr != nil && !errors.As(runErr, &ended) {

@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/cnibench/cnibench/internal/exec"
 )
@@ -24,9 +23,6 @@ const (
 	Qemu        = "qemu-system-x86_64"
 	QemuPackage = "qemu-system-x86"
 )
-
-// timeout bounds tests in a guest.
-const timeout = 20 * time.Minute
 
 // Machine is what to boot.
 type Machine struct {

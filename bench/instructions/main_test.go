@@ -1,0 +1,116 @@
+package main
+
+import (
+	"math"
+	"os"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/labtest/vm"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// TestMain lets the test binary be what the virtual machine runs.
+func TestMain(m *testing.M) {
+	if handled, status := inside(os.Args, os.Stdout, os.Stderr); handled {
+		os.Exit(status)
+	}
+	os.Exit(m.Run())
+}
+
+// shortPlan is a few networks and the known change.
+func shortPlan() plan {
+	p := plan{Samples: 10, Packets: 500}
+	for _, n := range []string{"host", "bridge", "flannel/vxlan", "calico/direct", "calico/direct-policy"} {
+		p.Settings = append(p.Settings, setting{Network: n, Traffic: []traffic{
+			{Workload: "udp_stream", Placement: result.InterHost}, {Workload: "tcp_rr", Placement: result.InterHost},
+		}})
+	}
+	known := knownChange()
+	known.Traffic = append(known.Traffic, traffic{Workload: "tcp_rr", Placement: result.InterHost})
+	p.Settings = append(p.Settings, known)
+	return p
+}
+
+// TestInstructionsInVM counts in the virtual machine: that its clock counts
+// instructions, that they repeat within 1 %, that a change of 3 % is found, and
+// the orders that must be.
+func TestInstructionsInVM(t *testing.T) {
+	m := vm.ForTests(t)
+	labtest.Tool(t, "/usr/lib/cni/bridge", "containernetworking-plugins")
+	p := shortPlan()
+	got, err := countInVM(t.Context(), m.Runner, p, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("the clock counts instructions", func(t *testing.T) {
+		if len(got.loops) != knownLoops {
+			t.Fatalf("%d loops, want %d", len(got.loops), knownLoops)
+		}
+		per := got.perTurn()
+		t.Logf("a turn of %d instructions takes %.4f ± %.4f ns", instructionsPerTurn, per.mean, per.half)
+		if math.Abs(per.mean/instructionsPerTurn-1) > 0.005 {
+			t.Errorf("a turn of %d instructions takes %.4f ± %.4f ns", instructionsPerTurn, per.mean, per.half)
+		}
+	})
+	t.Run("they repeat within 1 %", func(t *testing.T) {
+		for _, c := range got.counts {
+			if c.Failed != "" {
+				t.Error(c)
+			} else if cv := variation(c.perPacket()); cv > 0.01 || len(c.Samples) != p.Samples {
+				t.Errorf("%s: %d samples, want %d", c, len(c.Samples), p.Samples)
+			}
+		}
+	})
+	t.Run("orders", func(t *testing.T) { holdOrders(t, got, p) })
+	t.Run("a change of 3 % is found", func(t *testing.T) { findChange(t, got) })
+}
+
+// holdOrders checks those whose networks were counted.
+func holdOrders(t *testing.T, got counted, p plan) {
+	counted := map[string]bool{}
+	for _, s := range p.Settings {
+		counted[s.Network] = true
+	}
+	held := 0
+	for _, o := range orders() {
+		if !counted[o.Less.Network] || !counted[o.More.Network] || o.Placement != result.InterHost || o.Less.Rules.Kind != "" {
+			continue
+		}
+		less, more, diff, err := got.check(o)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		held++
+		t.Logf("%s: %s %s, %s %s", o.Claim, o.Less, less, o.More, more)
+		if !diff.positive() {
+			t.Errorf("%s (%s): %s takes %s, %s takes %s instructions per packet", o.Claim, o.Source, o.Less, less, o.More, more)
+		}
+	}
+	if held < 3 {
+		t.Errorf("%d orders were held, want 3 and more", held)
+	}
+}
+
+// findChange looks for the known change, in instructions and in speed.
+func findChange(t *testing.T, got counted) {
+	change := func(got counted) value {
+		v, err := got.changeFound()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	if c := change(got); !c.positive() || math.Abs(c.mean-knownTwicePercent) > 0.5 {
+		t.Errorf("a change of %d %% is seen as %.2f ± %.2f %%", knownTwicePercent, c.mean, c.half)
+	} else {
+		t.Logf("a change of %d %% is seen as %.2f ± %.2f %% in instructions", knownTwicePercent, c.mean, c.half)
+	}
+	here, err := countHere(t.Context(), plan{Settings: []setting{knownChange()}, Samples: 10, Packets: 20_000}, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := change(here)
+	t.Logf("in the time that it takes on this machine, as %.2f ± %.2f %%", c.mean, c.half)
+}
