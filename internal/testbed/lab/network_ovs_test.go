@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/result"
@@ -254,6 +255,9 @@ func TestOVSIsSaid(t *testing.T) {
 	got := env.Networks["antrea/noencap"].Datapath
 	if !regexp.MustCompile(`^Open vSwitch \d+\.\d+\.\d+, in (the kernel|user space)`).MatchString(got) {
 		t.Errorf("datapath %q", got)
+	}
+	if labtest.InVM() && !strings.Contains(got, "in the kernel") {
+		t.Errorf("datapath %q in a kernel that has it", got)
 	}
 	// What stands is what is said.
 	n := l.ordered[0].nodes[0]

@@ -13,13 +13,13 @@ import (
 // featuresInVM are those that a kernel may well lack and Debian's stock kernel
 // has: what needs one of them is tested there, whatever this machine has.
 func featuresInVM() []string {
-	return []string{"ipip", "geneve", "ipvlan", "wireguard", "openvswitch", "ip_vs", "bond", "netem"}
+	return []string{"ipip", "geneve", "ipvlan", "wireguard", "openvswitch", "openvswitch or tun", "ip_vs", "bond", "netem"}
 }
 
-// testsInVM are the tests to run there: those that go through all networks, for
-// the networks that need one of the features.
+// testsInVM are the tests to run there: of links, of Open vSwitch, and those that
+// go through all networks, for the networks that need one of the features.
 func testsInVM() []string {
-	var all []string
+	all := []string{"^TestAggregatedLink", "^TestFibreDelays$", "^TestOVS"}
 	for _, n := range network.List() {
 		if !slices.ContainsFunc(n.Needs, func(f netns.Feature) bool { return slices.Contains(featuresInVM(), f.Name) }) {
 			continue
