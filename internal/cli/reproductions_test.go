@@ -1,0 +1,204 @@
+package cli_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/cli"
+	"github.com/cnibench/cnibench/internal/paper"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/papers"
+)
+
+var (
+	update   = flag.Bool("update", false, "write docs/reproductions.md anew")
+	keepRuns = flag.String("record", "", "keep the runs in this folder, one folder for each paper")
+)
+
+const (
+	recordedRuns     = "testdata/reproductions"
+	reproductionsDoc = "../../docs/reproductions.md"
+)
+
+// TestReproductions: docs/reproductions.md says of each claim what the recorded
+// runs say. What it says of networks and factors that could not be measured
+// changes with what cnibench has; -update writes that anew.
+func TestReproductions(t *testing.T) {
+	names, err := paper.List(papers.FS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *keepRuns != "" {
+		for _, id := range names {
+			keep(t, filepath.Join(*keepRuns, id), filepath.Join(recordedRuns, id))
+		}
+	}
+	doc, rows := reproductionsHead, []string{}
+	for _, id := range names {
+		r := recordedReproduction(t, id)
+		doc += studyText(r)
+		for _, v := range r.Verdicts {
+			rows = append(rows, verdictRow(v))
+		}
+	}
+	if *update {
+		if err := os.WriteFile(reproductionsDoc, []byte(doc), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(reproductionsDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows {
+		if !strings.Contains(string(have), row) {
+			t.Errorf("%s lacks %q: go test ./internal/cli -run Reproductions -update", reproductionsDoc, row)
+		}
+	}
+}
+
+// recordedReproduction holds a recorded run against its paper.
+func recordedReproduction(t *testing.T, id string) paper.Reproduction {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), id)
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(recordedRuns, id))); err != nil {
+		t.Fatal(err)
+	}
+	packed, err := os.Open(filepath.Join(dir, "samples.jsonl.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packed.Close()
+	unpack, err := gzip.NewReader(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	records, err := io.ReadAll(unpack)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "samples.jsonl"), records, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr bytes.Buffer
+	if status := cli.Main([]string{"reproduce", id, "--from", dir, "--json"}, &stdout, &stderr); status != 0 {
+		t.Fatalf("status %d: %s", status, &stderr)
+	}
+	var r paper.Reproduction
+	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// keep packs what claims and tables need of a run: no histograms, no series, no
+// output of tools.
+func keep(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"campaign.yaml", "plan.json", "environment.json"} {
+		text, err := os.ReadFile(filepath.Join(from, name))
+		if err == nil && name == "environment.json" {
+			text, err = without(text, "places")
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, name), text, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	records, err := os.ReadFile(filepath.Join(from, "samples.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	for line := range strings.Lines(string(records)) {
+		text, err := without([]byte(line), "histogram", "series")
+		if err == nil {
+			_, err = w.Write(append(text, '\n'))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(to, "samples.jsonl.gz"), packed.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// without is a JSON object without some of its keys.
+func without(text []byte, keys ...string) ([]byte, error) {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(text, &object); err != nil {
+		return nil, err
+	}
+	for _, k := range keys {
+		delete(object, k)
+	}
+	return json.Marshal(object)
+}
+
+const reproductionsHead = `<!-- Made from recorded runs: go test ./internal/cli -run Reproductions -update -->
+# What five studies say, measured again
+
+Each study's quick cut was run once on one machine of 2 cores, most of which other
+programs used meanwhile, all nodes being network namespaces of its one kernel. So
+intervals are wide and most claims undecided; and absolute values,
+and whatever a NIC or a second machine contributes, are not reproduced; the shapes may
+be. On a quiet machine, and with the whole campaigns, fewer claims stay undecided.
+[How a claim is judged](adding-a-paper.md#how-it-is-judged); the claims, the published
+numbers and the campaigns are in the folders of [papers](../papers).
+
+Ours is left / right with its 95 % interval, of the pair that the verdict hangs on.
+`
+
+// studyText is a study's part of the document.
+func studyText(r paper.Reproduction) string {
+	var b strings.Builder
+	p := r.Publication
+	fmt.Fprintf(&b, "\n## %s\n\n%s: *%s*. %s, %d.\n\n> %s\n\n", p.ID, strings.Join(p.Authors, ", "), p.Title, p.PublishedIn, p.Year, p.Question)
+	var counts []string
+	for _, w := range paper.Words() {
+		counts = append(counts, fmt.Sprintf("%d %s", r.Count(w), w))
+	}
+	fmt.Fprintf(&b, "%d claims: %s. Up to %d blocks.\n\n| claim | published | ours | verdict |\n|---|---|---|---|\n", len(r.Verdicts), strings.Join(counts, ", "), r.Blocks)
+	for _, v := range r.Verdicts {
+		fmt.Fprintf(&b, "%s | %s | %s | %s |\n", verdictRow(v), escaped(v.Claim.Published), escaped(report.OursWords(v)), v.Word)
+	}
+	var known []string
+	for _, v := range r.Verdicts {
+		if v.Word == paper.Contradicted && v.Claim.Known != "" {
+			known = append(known, fmt.Sprintf("- `%s`: %s\n", v.Claim.ID, v.Claim.Known))
+		}
+	}
+	if len(known) > 0 {
+		b.WriteString("\nWhat would explain the contradictions:\n\n" + strings.Join(known, ""))
+	}
+	return b.String()
+}
+
+// verdictRow begins a claim's row. The verdict is in it, so that a test may look
+// for both together.
+func verdictRow(v paper.Verdict) string {
+	mark := map[paper.Word]string{paper.Reproduced: "✓", paper.Contradicted: "✗", paper.Undecided: "?", paper.NotMeasurable: "–"}[v.Word]
+	return fmt.Sprintf("| %s `%s`", mark, v.Claim.ID)
+}
+
+func escaped(s string) string {
+	return strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ").Replace(s)
+}
