@@ -46,6 +46,9 @@ func (r *run) measure(ctx context.Context, s *result.Sample) error {
 	if err != nil {
 		return err
 	}
+	if w.Spec().Name == workload.PodSetupName {
+		return r.addPods(ctx, s)
+	}
 	ends, err := r.Testbed.Ends(ctx, s.Cell)
 	if err != nil {
 		return err

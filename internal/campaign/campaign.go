@@ -77,6 +77,7 @@ type Workload struct {
 	UDPGSO            []bool    `json:"udp_gso,omitempty"`
 	ZeroCopy          []bool    `json:"zero_copy,omitempty"`
 	BackgroundStreams []int     `json:"background_streams,omitempty"`
+	Pods              []int     `json:"pods,omitempty"`
 	PinCPUs           []bool    `json:"pin_cpus,omitempty"`
 }
 

@@ -201,7 +201,7 @@ func (c Campaign) combinations() float64 {
 		n := 1.0
 		for _, values := range []int{len(w.Test), len(w.Protocol), len(w.MessageBytes), len(w.ResponseBytes),
 			len(w.Streams), len(w.Direction), len(w.RateBitsPerSecond), len(w.RatePerSecond),
-			len(w.Burst), len(w.UDPGSO), len(w.ZeroCopy), len(w.BackgroundStreams), len(w.PinCPUs)} {
+			len(w.Burst), len(w.UDPGSO), len(w.ZeroCopy), len(w.BackgroundStreams), len(w.Pods), len(w.PinCPUs)} {
 			n *= float64(max(values, 1))
 		}
 		traffics += n

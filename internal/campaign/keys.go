@@ -178,6 +178,8 @@ func workloadKeys(known Known) []key {
 			doc: "MSG_ZEROCOPY on the sending side."},
 		{name: "background_streams", defDoc: "[0]", kind: "number of background streams", bounds: bounds{min: 0, max: 1000}, example: "[0, 100, 400]",
 			doc: "TCP connections beside the measured ones, client to server, of 10 Mbit/s each; they are not in the result."},
+		{name: "pods", defDoc: "[1]", kind: "number of pods", bounds: bounds{min: 1, max: 200}, example: "[1, 10, 50, 100]",
+			doc: "Pods that are added at once."},
 		{name: "pin_cpus", defDoc: "[false]", kind: "switch", example: "[false, true]",
 			doc: "Pin each end to CPUs of its own."},
 	}

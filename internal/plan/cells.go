@@ -97,6 +97,7 @@ func traffics(workloads []campaign.Workload) []result.Cell {
 		cells = cross(cells, w.Burst, func(c *result.Cell, v int) { c.Burst = absentIf(v, 1) })
 		cells = cross(cells, w.UDPGSO, func(c *result.Cell, v bool) { c.UDPGSO = v })
 		cells = cross(cells, w.ZeroCopy, func(c *result.Cell, v bool) { c.ZeroCopy = v })
+		cells = cross(cells, w.Pods, func(c *result.Cell, v int) { c.Pods = v })
 		cells = cross(cells, w.BackgroundStreams, func(c *result.Cell, v int) { c.BackgroundStreams = v })
 		cells = cross(cells, w.PinCPUs, func(c *result.Cell, v bool) { c.PinCPUs = v })
 		for _, cell := range cells {

@@ -42,6 +42,7 @@ func csvFactors() []csvFactor {
 		{"rate_per_second", func(c result.Cell) string { return number(c.RatePerSecond) }},
 		{"udp_gso", func(c result.Cell) string { return boolean(c.UDPGSO) }},
 		{"zero_copy", func(c result.Cell) string { return boolean(c.ZeroCopy) }},
+		{"pods", func(c result.Cell) string { return number(float64(c.Pods)) }},
 		{"background_streams", func(c result.Cell) string { return number(float64(c.BackgroundStreams)) }},
 		{"pin_cpus", func(c result.Cell) string { return boolean(c.PinCPUs) }},
 	}

@@ -63,6 +63,8 @@ type Cell struct {
 	UDPGSO bool `json:"udp_gso,omitempty"`
 	// ZeroCopy tells that MSG_ZEROCOPY is used.
 	ZeroCopy bool `json:"zero_copy,omitempty"`
+	// Pods is how many pods pod_setup adds at once; absent for other workloads.
+	Pods int `json:"pods,omitempty"`
 	// BackgroundStreams is the number of TCP connections of 10 Mbit/s each beside
 	// the measured ones; absent means none.
 	BackgroundStreams int `json:"background_streams,omitempty"`
@@ -124,7 +126,7 @@ func (c Cell) Compare(d Cell) int {
 		cmp.Compare(c.MessageBytes, d.MessageBytes), cmp.Compare(c.ResponseBytes, d.ResponseBytes),
 		cmp.Compare(c.Streams, d.Streams), cmp.Compare(c.Burst, d.Burst),
 		cmp.Compare(c.RateBitsPerSecond, d.RateBitsPerSecond), cmp.Compare(c.RatePerSecond, d.RatePerSecond),
-		cmp.Compare(c.BackgroundStreams, d.BackgroundStreams),
+		cmp.Compare(c.Pods, d.Pods), cmp.Compare(c.BackgroundStreams, d.BackgroundStreams),
 		cmp.Compare(b2i(c.UDPGSO), b2i(d.UDPGSO)), cmp.Compare(b2i(c.ZeroCopy), b2i(d.ZeroCopy)), cmp.Compare(b2i(c.PinCPUs), b2i(d.PinCPUs)),
 		cmp.Compare(c.Network, d.Network), cmp.Compare(c.Path, d.Path),
 	)
@@ -164,6 +166,9 @@ func (c Cell) Traffic() string {
 	}
 	if c.RatePerSecond > 0 {
 		parts = append(parts, fmt.Sprintf("at %g/s", c.RatePerSecond))
+	}
+	if c.Pods > 0 {
+		parts = append(parts, fmt.Sprintf("pods %d", c.Pods))
 	}
 	if c.BackgroundStreams > 0 {
 		parts = append(parts, fmt.Sprintf("beside %d × 10 Mbit/s", c.BackgroundStreams))

@@ -143,7 +143,7 @@ type Workload interface {
 func List() []Workload {
 	return []Workload{
 		TCPStream(), UDPStream(), TCPRR(), UDPRR(), TCPCRR(), LatencyUnderLoad(),
-		Iperf3{}, Netperf{}, Sockperf{}, Redis{}, HTTP{},
+		Iperf3{}, Netperf{}, Sockperf{}, Redis{}, HTTP{}, PodSetup{},
 	}
 }
 

@@ -165,17 +165,13 @@ func (c *cluster) build(ctx context.Context, st state, rt *cni.Runtime, parallel
 	return c.findCarriers()
 }
 
-// tellOfPods lets the network do what its agent does once it knows all pods.
-func (c *cluster) tellOfPods(ctx context.Context) error {
+// tellOfPods lets the network do what its agent does once it knows all pods,
+// those that are added while the lab stands too.
+func (c *cluster) tellOfPods(ctx context.Context, news ...*newcomer) error {
 	if c.network.PodsAdded == nil {
 		return nil
 	}
-	var pods []network.Pod
-	for i, n := range c.nodes {
-		for _, p := range c.pods[i] {
-			pods = append(pods, network.Pod{ID: p.ns.Name, Node: n.Index, Address: p.address})
-		}
-	}
+	pods := c.knownPods(news)
 	for _, n := range c.nodes {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -204,11 +200,7 @@ func (c *cluster) namespaces(ctx context.Context, st state, parallel int) error 
 			return netns.SetSysctls(ns, settings...)
 		})
 	}
-	defaults := []netns.Setting{
-		{Path: "net/ipv4/ip_forward", Value: "0"},
-		{Path: "net/ipv4/conf/all/rp_filter", Value: "0"},
-		{Path: "net/ipv4/conf/default/rp_filter", Value: "0"},
-	}
+	defaults := podSettings()
 	if c.spec.IPv6 {
 		// Nobody else can have the lab's addresses: they are used at once.
 		for _, which := range []string{"all", "default"} {
@@ -225,6 +217,15 @@ func (c *cluster) namespaces(ctx context.Context, st state, parallel int) error 
 		}
 	}
 	return g.Wait()
+}
+
+// podSettings are the kernel's own defaults of a namespace.
+func podSettings() []netns.Setting {
+	return []netns.Setting{
+		{Path: "net/ipv4/ip_forward", Value: "0"},
+		{Path: "net/ipv4/conf/all/rp_filter", Value: "0"},
+		{Path: "net/ipv4/conf/default/rp_filter", Value: "0"},
+	}
 }
 
 // attach runs CNI ADD for every pod. The first one of a node is alone: it makes

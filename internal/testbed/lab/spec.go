@@ -7,6 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/workload"
 )
 
 // Spec is one cluster of a lab: nodes on a switch of their own, one network on
@@ -155,6 +156,14 @@ func (p *planner) support(c result.Cell) (client, server site, err error) {
 	}
 	if err := p.check(n, c.Link, c.Profile, c.MTU); err != nil {
 		return client, server, err
+	}
+	if c.Workload == workload.PodSetupName {
+		switch {
+		case n.HostNetwork:
+			return client, server, fmt.Errorf("%s has no pods to add: they share their node's namespace", c.Network)
+		case c.Family == "ipv6":
+			return client, server, fmt.Errorf("%s asks its pods by IPv4", workload.PodSetupName)
+		}
 	}
 	if err := p.checkRules(n, c); err != nil {
 		return client, server, err

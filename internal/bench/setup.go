@@ -1,0 +1,42 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+// podPatience is what each pod of a sample of pod_setup may take, beside patience.
+const podPatience = time.Second
+
+// PodAdder is a testbed that can add pods while a campaign runs.
+type PodAdder interface {
+	// AddPods adds the cell's number of pods at once, waits until each answers,
+	// and removes them. On an error none is left either.
+	AddPods(ctx context.Context, cell result.Cell) ([]workload.PodTimes, error)
+}
+
+// addPods measures a sample of pod_setup, which the testbed itself runs.
+func (r *run) addPods(ctx context.Context, s *result.Sample) error {
+	adder, ok := r.Testbed.(PodAdder)
+	if !ok {
+		return errors.New("this testbed cannot add pods while a campaign runs: measure pod_setup in the lab")
+	}
+	bound := patience + time.Duration(max(1, s.Cell.Pods))*podPatience
+	ctx, cancel := context.WithTimeoutCause(ctx, bound, fmt.Errorf("no end after %v", bound))
+	defer cancel()
+	times, err := adder.AddPods(ctx, s.Cell)
+	if err != nil {
+		return err
+	}
+	m, err := workload.PodsAdded(times)
+	if err != nil {
+		return err
+	}
+	s.MeasuredSeconds, s.Metrics = &m.MeasuredSeconds, m.Metrics
+	return nil
+}

@@ -1,0 +1,130 @@
+package workload
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+)
+
+// PodSetupName is the workload that adds pods in place of sending traffic.
+const PodSetupName = "pod_setup"
+
+// PodSetup adds pods at once by CNI ADD, waits until each answers, and removes
+// them. The testbed does that; no agent has a part in it.
+type PodSetup struct{}
+
+// Spec describes the workload.
+func (PodSetup) Spec() Spec {
+	return Spec{
+		Name:    PodSetupName,
+		Summary: "pods added at once: how long until each answers its first packet, and where that time goes",
+		Primary: "pod_ready_mean_seconds",
+		Factors: []string{"pods"},
+	}
+}
+
+var errNoProgram = errors.New("pod_setup runs no program: the testbed itself adds the pods")
+
+// Serve is an error: there is no program.
+func (PodSetup) Serve(Params) (Program, error) { return Program{}, errNoProgram }
+
+// Drive is an error: there is no program.
+func (PodSetup) Drive(Params, netip.AddrPort) (Program, error) { return Program{}, errNoProgram }
+
+// Parse is an error: there is no output.
+func (PodSetup) Parse(Params, Output, Output) (Measurement, error) {
+	return Measurement{}, errNoProgram
+}
+
+// PodTimes is how long after the beginning of all ADDs a pod came to something;
+// nil where that was not seen.
+type PodTimes struct {
+	// Device is when its device was in the pod, Address when that had its
+	// address, Route when the last route was set before the plugins were through.
+	Device, Address, Route *time.Duration
+	// Added is when its ADD returned, Policy when the network's agent was through
+	// with what it does once it knows the pods; nil where it does nothing.
+	Added, Policy *time.Duration
+	// Answered is when a pod of another place had its first answer of it.
+	Answered *time.Duration
+	// Removed is how long its DEL took, from the beginning of all DELs.
+	Removed *time.Duration
+}
+
+// PodsAdded makes a measurement of the times of pods that were added at once.
+// Steps that were not seen of every pod, or so late that they come out of order
+// (on a machine that is busy), are absent.
+func PodsAdded(pods []PodTimes) (Measurement, error) {
+	if len(pods) == 0 {
+		return Measurement{}, errors.New("no pod was added")
+	}
+	m := Measurement{Metrics: map[string]float64{}}
+	ready := steps(pods, func(PodTimes) *time.Duration { return new(time.Duration) }, func(p PodTimes) *time.Duration { return p.Answered })
+	if ready == nil {
+		return m, errors.New("a pod never answered")
+	}
+	m.MeasuredSeconds = largest(ready)
+	m.Metrics["pod_ready_max_seconds"] = m.MeasuredSeconds
+	m.Metrics["pods_ready_per_second"] = float64(len(pods)) / m.MeasuredSeconds
+	begin := func(PodTimes) *time.Duration { return new(time.Duration) }
+	device := func(p PodTimes) *time.Duration { return p.Device }
+	address := func(p PodTimes) *time.Duration { return p.Address }
+	route := func(p PodTimes) *time.Duration { return p.Route }
+	added := func(p PodTimes) *time.Duration { return p.Added }
+	policy := func(p PodTimes) *time.Duration { return p.Policy }
+	told := func(p PodTimes) *time.Duration {
+		if p.Policy != nil {
+			return p.Policy
+		}
+		return p.Added
+	}
+	for _, s := range []struct {
+		name     string
+		from, to func(PodTimes) *time.Duration
+	}{
+		{"pod_ready_mean_seconds", begin, func(p PodTimes) *time.Duration { return p.Answered }},
+		{"pod_device_mean_seconds", begin, device},
+		{"pod_address_mean_seconds", device, address},
+		{"pod_route_mean_seconds", address, route},
+		{"pod_waiting_mean_seconds", route, added},
+		{"pod_added_mean_seconds", begin, added},
+		{"pod_policy_mean_seconds", added, policy},
+		{"pod_answer_mean_seconds", told, func(p PodTimes) *time.Duration { return p.Answered }},
+		{"pod_removed_mean_seconds", begin, func(p PodTimes) *time.Duration { return p.Removed }},
+	} {
+		if all := steps(pods, s.from, s.to); all != nil {
+			m.Metrics[s.name] = mean(all)
+		}
+	}
+	return m, nil
+}
+
+// steps are the seconds from one thing to the next of each pod; nil where that
+// is not known of all, or where the order was another.
+func steps(pods []PodTimes, from, to func(PodTimes) *time.Duration) []float64 {
+	var all []float64
+	for _, p := range pods {
+		a, b := from(p), to(p)
+		if a == nil || b == nil || *b < *a {
+			return nil
+		}
+		all = append(all, (*b - *a).Seconds())
+	}
+	return all
+}
+
+func largest(xs []float64) float64 {
+	most := xs[0]
+	for _, x := range xs {
+		most = max(most, x)
+	}
+	return most
+}
+
+func mean(xs []float64) float64 {
+	var sum float64
+	for _, x := range xs {
+		sum += x
+	}
+	return sum / float64(len(xs))
+}
