@@ -20,28 +20,45 @@ import (
 
 func reportCommand(stdout io.Writer) *cobra.Command {
 	var format, output string
+	var long bool
 	cmd := &cobra.Command{
 		Use:   "report DIR",
 		Short: "show what a result directory holds; measures and changes nothing",
+		Long: `report answers from the records: on one screen of a terminal, or with --long in
+all the tables that a terminal can show. The other formats are always whole.
+
+csv and parquet have one row for each cell, metric and statistic; benchfmt has
+every block, for benchstat; prometheus is for node_exporter's textfile collector,
+and dashboards/grafana.json reads it.`,
 		Example: `  cnibench report results/quickstart
+  cnibench report results/quickstart --long
   cnibench report results/quickstart --format html -o report.html`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := oneOf("format", format, report.Formats()); err != nil {
 				return err
 			}
-			in, err := readInput(args[0])
+			if long && format != "terminal" {
+				return usageError{fmt.Errorf("--long is for the terminal: %s is always whole", format)}
+			}
+			in, err := readInput(args[0], format == "benchfmt")
 			if err != nil {
 				return usageError{err}
 			}
+			opt := reportOptions(stdout)
 			if output != "" {
-				return writeReport(output, format, in)
+				opt = report.Options{Width: 80}
 			}
-			return report.Write(stdout, format, in, reportOptions(stdout))
+			opt.Long = long
+			if output != "" {
+				return writeReport(output, format, in, opt)
+			}
+			return report.Write(stdout, format, in, opt)
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "terminal", strings.Join(report.Formats(), ", "))
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this file, whole or not at all")
+	cmd.Flags().BoolVar(&long, "long", false, "on a terminal: all tables and remarks, not one screen")
 	return cmd
 }
 
@@ -56,8 +73,8 @@ func recordedKnown() campaign.Known {
 const reportGCPercent = 25
 
 // readInput reads a result directory and analyses it. The records are not held:
-// what an analysis needs of them is a tenth.
-func readInput(dir string) (report.Input, error) {
+// what an analysis needs of them is a tenth. blocks keeps the values of each block.
+func readInput(dir string, blocks bool) (report.Input, error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(reportGCPercent))
 	rec, c, err := describe(dir)
 	if err != nil {
@@ -68,7 +85,9 @@ func readInput(dir string) (report.Input, error) {
 		return report.Input{}, fmt.Errorf("%s: %w", filepath.Join(dir, result.PlanFile), err)
 	}
 	in := report.Input{Dir: dir, Campaign: c, Plan: p, Environment: rec.Environment, Version: version()}
-	collector := stat.NewCollector(analysisOptions(c, environmentOf(rec)))
+	opt := analysisOptions(c, environmentOf(rec))
+	opt.Blocks = blocks
+	collector := stat.NewCollector(opt)
 	_, err = result.Each(dir, func(s *result.Sample) {
 		collector.Add(s)
 		in.Tally.Add(s)
@@ -135,9 +154,9 @@ func reportOptions(w io.Writer) report.Options {
 	return report.Options{Width: t.width, Color: t.color, Unicode: t.unicode}
 }
 
-func writeReport(path, format string, in report.Input) error {
+func writeReport(path, format string, in report.Input, opt report.Options) error {
 	var buf bytes.Buffer
-	if err := report.Write(&buf, format, in, report.Options{Width: 80}); err != nil {
+	if err := report.Write(&buf, format, in, opt); err != nil {
 		return err
 	}
 	return result.WriteFile(path, buf.Bytes())

@@ -32,6 +32,7 @@ type runFlags struct {
 	resume   bool
 	seed     uint64
 	nullTest bool
+	live     bool
 	dryRun   bool
 	json     bool
 	cniPath  []string
@@ -47,7 +48,11 @@ func runCommand(stdout, stderr io.Writer) *cobra.Command {
 		Long: `run measures every cell of a campaign in seeded random blocks, records each
 sample as it comes, and stops when every efficiency is known well enough.
 
-A run that was interrupted, or killed, goes on with --resume --out DIR.`,
+A run that was interrupted, or killed, goes on with --resume --out DIR.
+
+With --live the growing report can be read at an address that is printed: on this
+machine alone (from elsewhere: ssh -L), until the run ends. Pages are made between
+samples; a browser on the machine that measures is still a load on it.`,
 		Example: `  cnibench run examples/quickstart.yaml
   cnibench run examples/quickstart.yaml --dry-run
   cnibench run examples/quickstart.yaml --resume --out results/quickstart-1`,
@@ -58,6 +63,9 @@ A run that was interrupted, or killed, goes on with --resume --out DIR.`,
 			}
 			if f.resume && cmd.Flags().Changed("seed") {
 				return usageError{errors.New("--seed cannot be changed by --resume: the order is in the directory's plan.json")}
+			}
+			if f.live && f.dryRun {
+				return usageError{errors.New("--live shows what is measured, and --dry-run measures nothing: leave one out")}
 			}
 			if !cmd.Flags().Changed("seed") {
 				f.seed = uint64(rand.Uint32())
@@ -73,6 +81,7 @@ A run that was interrupted, or killed, goes on with --resume --out DIR.`,
 	flags.BoolVar(&f.resume, "resume", false, "go on with the run in --out; nothing is measured twice")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the random order (default: a random one, recorded)")
 	flags.BoolVar(&f.nullTest, "null-test", false, "measure each network against itself, under two names: what differs then is this machine's noise")
+	flags.BoolVar(&f.live, "live", false, "serve the growing report on loopback while the run goes on")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print the plan, the number of samples, the expected time and the tools' command lines; measure nothing")
 	flags.BoolVar(&f.json, "json", false, "print the result, or with --dry-run the plan, as JSON")
 	flags.StringSliceVar(&f.cniPath, "cni-path", nil, "folders to look for CNI plugins in, before the usual ones")
@@ -120,7 +129,7 @@ func runOn(ctx context.Context, bed testbed.Testbed, path string, c campaign.Cam
 	if err != nil {
 		return "", err
 	}
-	sum, err := measure(ctx, c, bed, into, stderr)
+	sum, err := measure(ctx, c, bed, into, f.live, stderr)
 	if err != nil {
 		return "", interrupted(err, path, into.dir, len(sum.Samples), f, stderr)
 	}
@@ -166,23 +175,32 @@ func openLab(ctx context.Context, runner *exec.Runner, c campaign.Campaign, f ru
 	return lab.New(o), nil
 }
 
-func measure(ctx context.Context, c campaign.Campaign, bed testbed.Testbed, into results, stderr io.Writer) (bench.Summary, error) {
+func measure(ctx context.Context, c campaign.Campaign, bed testbed.Testbed, into results, live bool, stderr io.Writer) (sum bench.Summary, err error) {
 	seen := newProgress(stderr)
 	defer seen.close()
-	return bench.Run(ctx, bench.Options{
+	o := bench.Options{
 		Sampling: c.Sampling, Plan: into.plan, Testbed: bed, Store: into.dir, Observer: seen,
 		Recorded: into.recorded, Before: into.environment, Version: version(), Settled: settled(c), WithoutProbes: withoutProbes(c),
-	})
+	}
+	if live {
+		shown, liveErr := showLive(c.Name, into, seen)
+		if liveErr != nil {
+			return bench.Summary{Samples: into.recorded}, liveErr
+		}
+		defer func() { err = errors.Join(err, shown.Close()) }()
+		o.Observer = shown
+	}
+	return bench.Run(ctx, o)
 }
 
 // showRun writes report.html and prints the answer.
 func showRun(dir string, sum bench.Summary, asJSON bool, stdout, stderr io.Writer) error {
-	in, err := readInput(dir)
+	in, err := readInput(dir, false)
 	if err != nil {
 		return err
 	}
 	html := filepath.Join(dir, result.ReportFile)
-	if err := writeReport(html, "html", in); err != nil {
+	if err := writeReport(html, "html", in, report.Options{}); err != nil {
 		return err
 	}
 	fmt.Fprintf(stderr, "stopped after %d blocks: %s\n", sum.Blocks, sum.Stopped)

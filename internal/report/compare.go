@@ -18,6 +18,7 @@ type comparisonFormat struct {
 func comparisonFormats() []comparisonFormat {
 	return []comparisonFormat{
 		{"terminal", writeComparisonTerminal},
+		{"html", writeComparisonHTML},
 		{"markdown", writeComparisonMarkdown},
 		{"json", writeComparisonJSON},
 		{"junit", writeComparisonJUnit},

@@ -149,7 +149,7 @@ func benchName(c result.Cell) string {
 				return '_'
 			}
 			return r
-		}, s)
+		}, clean(s))
 	}
 	name := "BenchmarkCNI"
 	for _, f := range csvFactors() {

@@ -59,8 +59,12 @@ func comparisons() map[string]stat.Comparison {
 }
 
 func TestComparisonGolden(t *testing.T) {
-	endings := map[string]string{"terminal": "txt", "markdown": "md", "json": "json", "junit": "xml", "benchfmt": "bench"}
-	for name, c := range comparisons() {
+	endings := map[string]string{"terminal": "txt", "html": "html", "markdown": "md", "json": "json", "junit": "xml", "benchfmt": "bench"}
+	cases := comparisons()
+	for name, c := range oddComparisons() {
+		cases[name] = c
+	}
+	for name, c := range cases {
 		for _, format := range ComparisonFormats() {
 			golden(t, name+"."+endings[format], renderComparison(t, format, c, Options{Unicode: true}))
 		}
@@ -145,7 +149,7 @@ func TestComparisonIsHarmless(t *testing.T) {
 		if format != "json" && strings.ContainsAny(out, "\x1b") {
 			t.Errorf("%s: a control character came through", format)
 		}
-		if (format == "markdown" || format == "junit") && strings.Contains(out, "<script") {
+		if (format == "markdown" || format == "junit" || format == "html") && strings.Contains(out, "<script") {
 			t.Errorf("%s: markup came through", format)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -20,20 +21,20 @@ type csvFactor struct {
 
 func csvFactors() []csvFactor {
 	return []csvFactor{
-		{"network", func(c result.Cell) string { return guard(c.Network) }},
-		{"path", func(c result.Cell) string { return guard(c.Path) }},
-		{"placement", func(c result.Cell) string { return guard(c.Placement) }},
-		{"link", func(c result.Cell) string { return guard(c.Link) }},
-		{"profile", func(c result.Cell) string { return guard(c.Profile) }},
+		{"network", func(c result.Cell) string { return c.Network }},
+		{"path", func(c result.Cell) string { return c.Path }},
+		{"placement", func(c result.Cell) string { return c.Placement }},
+		{"link", func(c result.Cell) string { return c.Link }},
+		{"profile", func(c result.Cell) string { return c.Profile }},
 		{"mtu_bytes", func(c result.Cell) string { return number(float64(c.MTU)) }},
-		{"family", func(c result.Cell) string { return guard(c.Family) }},
+		{"family", func(c result.Cell) string { return c.Family }},
 		{"services", func(c result.Cell) string { return number(float64(c.Services)) }},
-		{"service_proxy", func(c result.Cell) string { return guard(c.ServiceProxy) }},
+		{"service_proxy", func(c result.Cell) string { return c.ServiceProxy }},
 		{"policies", func(c result.Cell) string { return number(float64(c.Policies)) }},
-		{"workload", func(c result.Cell) string { return guard(c.Workload) }},
-		{"test", func(c result.Cell) string { return guard(c.Test) }},
-		{"protocol", func(c result.Cell) string { return guard(c.Protocol) }},
-		{"direction", func(c result.Cell) string { return guard(c.Direction) }},
+		{"workload", func(c result.Cell) string { return c.Workload }},
+		{"test", func(c result.Cell) string { return c.Test }},
+		{"protocol", func(c result.Cell) string { return c.Protocol }},
+		{"direction", func(c result.Cell) string { return c.Direction }},
 		{"message_bytes", func(c result.Cell) string { return number(float64(c.MessageBytes)) }},
 		{"response_bytes", func(c result.Cell) string { return number(float64(c.ResponseBytes)) }},
 		{"streams", func(c result.Cell) string { return number(float64(c.Streams)) }},
@@ -58,39 +59,121 @@ func csvValues() []string {
 }
 
 // writeCSV writes the long form: one row for each cell, metric and statistic,
-// and one for each cell that has no value. An empty field is absent, not 0.
+// one for each cell that has no value, and one for each place in a goal. An
+// empty field is absent, not 0.
 func writeCSV(w io.Writer, d *document, _ Options) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true // RFC 4180
-	var head []string
-	for _, f := range csvFactors() {
-		head = append(head, f.name)
-	}
-	if err := out.Write(append(head, csvValues()...)); err != nil {
+	columns := longColumns()
+	if err := out.Write(columns); err != nil {
 		return err
 	}
-	cells := slices.Clone(d.Analysis.Cells)
-	for _, c := range d.unmeasured {
-		cells = append(cells, stat.CellSummary{Cell: c})
-	}
-	for _, s := range cells {
-		var factors []string
-		for _, f := range csvFactors() {
-			factors = append(factors, f.value(s.Cell))
-		}
-		for _, row := range d.csvRows(s) {
-			if err := out.Write(append(slices.Clone(factors), row...)); err != nil {
-				return err
+	for row := range d.longRows() {
+		for i, c := range columns {
+			if kindOf(c) == textColumn {
+				row[i] = guard(row[i])
 			}
+		}
+		if err := out.Write(row); err != nil {
+			return err
 		}
 	}
 	out.Flush()
 	return out.Error()
 }
 
+// longColumns are the columns of the long form.
+func longColumns() []string {
+	var out []string
+	for _, f := range csvFactors() {
+		out = append(out, f.name)
+	}
+	return append(out, csvValues()...)
+}
+
+// columnKind is what a column of the long form holds.
+type columnKind int
+
+const (
+	numberColumn columnKind = iota
+	textColumn
+	boolColumn
+)
+
+// kindOf is the kind of a column of the long form. All else are numbers.
+func kindOf(column string) columnKind {
+	switch column {
+	case "network", "path", "placement", "link", "profile", "family", "workload", "test", "protocol", "direction", "service_proxy",
+		"state", "metric", "unit", "statistic", "model_of", "reason", "compared_metric", "compared_with":
+		return textColumn
+	case "udp_gso", "zero_copy", "pin_cpus", "primary", "link_bound":
+		return boolColumn
+	}
+	return numberColumn
+}
+
+// longRows are the rows of the long form, as text that is not yet guarded; each
+// is the reader's own.
+func (d *document) longRows() iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		cells := slices.Clone(d.Analysis.Cells)
+		for _, c := range d.unmeasured {
+			cells = append(cells, stat.CellSummary{Cell: c})
+		}
+		for _, s := range cells {
+			factors := factorsOf(s.Cell)
+			for _, row := range d.csvRows(s) {
+				if !yield(append(slices.Clone(factors), row...)) {
+					return
+				}
+			}
+		}
+		for _, g := range d.Analysis.Goals {
+			for _, r := range g.Ranked {
+				factors := factorsOf(result.Cell{Network: r.Network, Profile: r.Profile})
+				if !yield(append(factors, d.csvGoal(g, r)...)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func factorsOf(c result.Cell) []string {
+	var out []string
+	for _, f := range csvFactors() {
+		out = append(out, f.value(c))
+	}
+	return out
+}
+
+// goalState is the state of a row that is about a goal and not about a cell.
+const goalState = "goal"
+
+// csvGoal is the row of a place in a goal, without its factors.
+func (d *document) csvGoal(g stat.GoalRanking, r stat.GoalRanked) []string {
+	row := make([]string, len(csvValues()))
+	set := func(column, value string) { row[slices.Index(csvValues(), column)] = value }
+	set("state", goalState)
+	set("metric", string(g.Goal))
+	if e := r.Efficiency; e != nil {
+		set("statistic", string(e.Method))
+		set("confidence", number(e.Confidence))
+		for i, v := range csvEstimate(*e) {
+			set([]string{"efficiency_ratio", "efficiency_low_ratio", "efficiency_high_ratio"}[i], v)
+		}
+		set("efficiency_blocks", strconv.Itoa(e.N))
+	}
+	set("rank", strconv.Itoa(r.Rank))
+	set("rank_to", strconv.Itoa(r.RankTo))
+	set("link_bound", boolean(g.LinkBound))
+	set("model_of", d.model(r.Network))
+	return row
+}
+
 // csvRows are the rows of a cell, without its factors.
 func (d *document) csvRows(s stat.CellSummary) [][]string {
-	tail := []string{guard(d.model(s.Cell.Network)), strconv.Itoa(s.Failed), guard(whyMissing(s)), "", ""}
+	tail := []string{d.model(s.Cell.Network), strconv.Itoa(s.Failed), whyMissing(s), "", ""}
 	var rows [][]string
 	add := func(metric string, e stat.Estimate, withEfficiency bool) {
 		m, _ := findMetric(metric)
@@ -131,7 +214,7 @@ func (d *document) csvChecks(s stat.CellSummary) [][]string {
 			row = append(row, strconv.Itoa(e.N), number(float64(e.Needed)), number(e.Confidence))
 		}
 		row = append(row, make([]string, 8)...) // no efficiency
-		rows = append(rows, append(row, guard(d.model(s.Cell.Network)), strconv.Itoa(s.Failed), guard(reason), comparedMetric, guard(comparedWith)))
+		rows = append(rows, append(row, d.model(s.Cell.Network), strconv.Itoa(s.Failed), reason, comparedMetric, comparedWith))
 	}
 	for _, x := range d.Analysis.CrossChecks {
 		if x.Native == s.Cell {

@@ -72,6 +72,28 @@ func summaryOf(c result.Cell, base, efficiency, rel float64, n int) stat.CellSum
 	return s
 }
 
+// withBlocks gives the fixtures the values of blocks that their medians may be of.
+func withBlocks(in Input) Input {
+	in.Analysis.Cells = slices.Clone(in.Analysis.Cells)
+	for i, s := range in.Analysis.Cells {
+		if s.Blocks == nil {
+			in.Analysis.Cells[i].Blocks = blocksOf(s)
+		}
+	}
+	return in
+}
+
+// blocksOf are values of blocks of which the medians are what they are.
+func blocksOf(s stat.CellSummary) map[string][]stat.BlockValue {
+	out := map[string][]stat.BlockValue{}
+	for metric, e := range s.Absolute {
+		for b := range e.N {
+			out[metric] = append(out[metric], stat.BlockValue{Block: b + 1, Value: e.Value})
+		}
+	}
+	return out
+}
+
 // traffics of the fixtures, with the baseline's values.
 var fixtureTraffics = []struct {
 	workload string
@@ -170,6 +192,7 @@ func normal() Input {
 		in.Analysis.Cells = append(in.Analysis.Cells, stat.CellSummary{Cell: unsupported, Unsupported: "kernel without ipip", NoEfficiency: "unsupported", Progress: stat.Progress{Done: true, Why: "unsupported"}})
 	}
 	sortCells(&in)
+	in.Analysis.Goals = goalsOf(networks, true)
 	in.Tally = tallied(samplesOf(in, 12))
 	return in
 }
@@ -209,7 +232,7 @@ func tallied(samples []result.Sample) Tally {
 // keep leaves only the cells of some networks, and no rankings.
 func keep(in Input, networks ...string) Input {
 	in.Analysis.Cells = slices.DeleteFunc(slices.Clone(in.Analysis.Cells), func(s stat.CellSummary) bool { return !slices.Contains(networks, s.Cell.Network) })
-	in.Analysis.Rankings, in.Analysis.Warnings = nil, nil
+	in.Analysis.Rankings, in.Analysis.Warnings, in.Analysis.Goals = nil, nil, nil
 	sortCells(&in)
 	in.Tally = tallied(samplesOf(in, 12))
 	return in
@@ -218,6 +241,7 @@ func keep(in Input, networks ...string) Input {
 // inputs are the campaigns of the golden files.
 func inputs() map[string]Input {
 	oneNetwork := keep(normal(), "host", "macvlan")
+	oneNetwork.Analysis.Goals = goalsOf(fixtureNetworks()[1:2], true)
 	return map[string]Input{
 		"normal":      normal(),
 		"empty":       {Campaign: campaign.Campaign{Name: "empty"}},
@@ -276,6 +300,7 @@ func noBaseline() Input {
 		}
 		in.Analysis.Rankings = append(in.Analysis.Rankings, r)
 	}
+	in.Analysis.Goals = goalsOf([]fixtureNetwork{networks[1], networks[3], networks[4]}, false)
 	return in
 }
 
@@ -312,6 +337,8 @@ func linkBound() Input {
 		byCPU.Pairs[k].ToldApart = true
 	}
 	in.Analysis.Rankings = []stat.Ranking{r, byCPU}
+	in.Analysis.Goals = goalsOf([]fixtureNetwork{networks[0], networks[1], networks[3]}, true)
+	in.Analysis.Goals[0].LinkBound = true
 	in.Tally = tallied(samplesOf(in, 12))
 	return in
 }

@@ -83,6 +83,20 @@ func (sc screen) say(s string) string {
 	}, s)
 }
 
+// joinFigures joins the words of a figure, so that no line ends inside it: 97.1 % ± 0.3.
+func joinFigures(words []string) []string {
+	var out []string
+	for i, w := range words {
+		sign := func(w string) bool { return w == "±" || w == "+-" }
+		if i > 0 && (strings.HasPrefix(w, "%") || sign(w) || sign(words[i-1])) {
+			out[len(out)-1] += " " + w
+			continue
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
 // wrap breaks s into lines of at most the screen's width; the first begins
 // with first, the others with indent. A word longer than a line is broken.
 func (sc screen) wrap(s, first, indent string) []string {
@@ -92,7 +106,7 @@ func (sc screen) wrap(s, first, indent string) []string {
 		lines = append(lines, line)
 		line, empty = indent, true
 	}
-	for _, word := range strings.Fields(sc.say(s)) {
+	for _, word := range joinFigures(strings.Fields(sc.say(s))) {
 		if !empty && width(line)+1+width(word) > sc.columns {
 			flush()
 		}

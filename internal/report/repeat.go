@@ -3,15 +3,19 @@ package report
 import (
 	"fmt"
 	"path/filepath"
+	"regexp"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// repeat gives the commands that measure the same again.
+// repeat gives the commands that measure the same again: the version, the
+// campaign, the seed.
 func repeat(d *document) []block {
+	out := d.versions()
 	if d.Dir == "" {
-		return []block{para("The result directory is not known, so its command cannot be given.")}
+		return append(out, para("The result directory is not known, so its command cannot be given."))
 	}
 	again := filepath.Clean(d.Dir) + "-again"
 	run := []string{"cnibench", "run", filepath.Join(d.Dir, result.CampaignFile)}
@@ -20,12 +24,53 @@ func repeat(d *document) []block {
 	}
 	if len(d.Plan.Cells) > 0 {
 		run = append(run, "--seed", fmt.Sprint(d.Plan.Seed))
+	} else {
+		out = append(out, para("There is no plan, so the seed of the order is not known: a new one is drawn."))
 	}
-	return []block{
+	if d.Plan.NullTest {
+		run = append(run, "--null-test")
+	}
+	for _, n := range sortedKeys(d.Plan.Conflists) {
+		out = append(out, para("The campaign names a conflist of its own for "+n+" (SHA-256 "+d.Plan.Conflists[n]+"), which is not in the result directory: put it where the campaign says."))
+	}
+	return append(out,
 		para("The same campaign in the same order of blocks, into a new directory:"), code(command(append(run, "--out", again)...)),
 		para("What differs between the two, beyond chance:"), code(command("cnibench", "compare", d.Dir, again)),
-		para("The records are in " + filepath.Join(d.Dir, result.SamplesFile) + ", one line per sample; what external tools printed is in " + filepath.Join(d.Dir, result.RawDir) + "."),
+		para("The records are in "+filepath.Join(d.Dir, result.SamplesFile)+", one line per sample; what external tools printed is in "+filepath.Join(d.Dir, result.RawDir)+"."),
+	)
+}
+
+// module is where this program comes from.
+const module = "github.com/cnibench/cnibench"
+
+// versions says how to get the program that measured, and names the tools.
+func (d *document) versions() []block {
+	e := d.Environment
+	if e == nil {
+		return []block{para("There is no environment.json, so the versions that measured are not known.")}
 	}
+	var out []block
+	described := regexp.MustCompile(`^(?:v.*-g)?([0-9a-f]{7,40})$`).FindStringSubmatch(e.Version)
+	switch {
+	case regexp.MustCompile(`^v\d+\.\d+\.\d+$`).MatchString(e.Version):
+		out = append(out, para("The version that measured:"), code(command("go", "install", module+"@"+e.Version)))
+	case described != nil:
+		out = append(out, para("The version that measured, "+e.Version+", in a clone of "+module+":"), code(command("git", "checkout", described[1])), code(command("make", "build")))
+	case e.Version == "":
+		out = append(out, para("Which cnibench measured is not recorded."))
+	default:
+		out = append(out, para("Measured by cnibench "+e.Version+", which names no revision that could be built again."))
+	}
+	var tools []string
+	for _, t := range sortedKeys(e.Tools) {
+		tools = append(tools, t+" ("+e.Tools[t]+")")
+	}
+	if len(tools) > 0 {
+		out = append(out, para("With kernel "+e.Host.Kernel+" and these tools: "+strings.Join(tools, ", ")+"."))
+	} else {
+		out = append(out, para("With kernel "+e.Host.Kernel+"."))
+	}
+	return out
 }
 
 // command is argv as it can be pasted into a shell.

@@ -40,6 +40,8 @@ type Options struct {
 	Width   int // in columns; 0 means 80, and less than 40 is laid out as 40
 	Color   bool
 	Unicode bool
+	// Long asks for the tables and remarks in full, in place of one screen.
+	Long bool
 }
 
 // format is one way to write a report.
@@ -55,6 +57,9 @@ func formats() []format {
 		{"markdown", writeMarkdown},
 		{"csv", writeCSV},
 		{"json", writeJSON},
+		{"parquet", writeParquet},
+		{"benchfmt", writeBenchfmt},
+		{"prometheus", writePrometheus},
 	}
 }
 
@@ -98,6 +103,7 @@ type section struct {
 func sections() []section {
 	return []section{
 		{ID: "noise", Title: "What this machine calls different by itself", Build: noise},
+		{ID: "goals", Title: "In short", Build: goals},
 		{ID: "answer", Title: "The answer", Build: answer},
 		{ID: "efficiency", Title: "Efficiency against the bare network", Build: efficiency},
 		{ID: "figures", Title: "Networks beside the physical one", Build: beside, Drawn: true},

@@ -10,9 +10,9 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
-// writeTerminal writes the answer for a terminal: the tables of efficiency,
-// then in words what they cannot show.
-func writeTerminal(w io.Writer, d *document, opt Options) error {
+// writeLong writes all that a terminal can show: the tables of efficiency, then
+// in words what they cannot show.
+func writeLong(w io.Writer, d *document, opt Options) error {
 	sc := newScreen(opt)
 	lines := sc.wrap(d.title(), "", "")
 	lines[0] = sc.bold(lines[0])

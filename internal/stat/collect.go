@@ -16,6 +16,7 @@ type campaign struct {
 	tables *tables
 	cells  []*cellData // in the order of result.Cell.Compare
 	byCell map[result.Cell]*cellData
+	blocks []int // that have any measured sample, sorted
 	// dependents are the cells that are held against a baseline cell.
 	dependents map[result.Cell][]*cellData
 	better     map[string]unit.Better
@@ -89,9 +90,14 @@ func collect(samples []result.Sample, opt Options) *campaign {
 func (k *Collector) sorted() *campaign {
 	c := k.c
 	slices.SortFunc(c.cells, func(a, b *cellData) int { return a.cell.Compare(b.cell) })
+	seen := map[int]bool{}
 	for _, d := range c.cells {
 		d.order()
+		for _, s := range d.ok {
+			seen[s.block()] = true
+		}
 	}
+	c.blocks = slices.Sorted(maps.Keys(seen))
 	c.idle = newIdleRates(c.cells)
 	byName := map[string]derivation{}
 	for _, m := range derivations() {

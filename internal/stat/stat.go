@@ -29,6 +29,8 @@ type Options struct {
 	Environment result.Environment
 	// Seed of the block bootstrap.
 	Seed uint64
+	// Blocks keeps the values of each block (CellSummary.Blocks).
+	Blocks bool
 }
 
 func (o Options) withDefaults() Options {
@@ -74,6 +76,9 @@ const (
 	Median Method = "median, order-statistic interval"
 	// MergedPercentile: of the merged histograms, with a block-bootstrap interval.
 	MergedPercentile Method = "percentile of merged histograms, block bootstrap"
+	// MeanOverSettings: of a ratio in several settings, each of which counts the
+	// same.
+	MeanOverSettings Method = "geometric mean over settings, t interval on the logs of blocks"
 	// WelchRatio: of two geometric means of unpaired samples.
 	WelchRatio Method = "ratio of geometric means, Welch t interval on the logs"
 )
@@ -148,6 +153,9 @@ type CellSummary struct {
 	Loss *Estimate `json:"loss,omitempty"`
 	// Shape is what charts of the cell are drawn from.
 	Shape Shape `json:"shape,omitzero"`
+	// Blocks has what Absolute's medians are of, in the order of the blocks,
+	// where Options.Blocks asks for it; else it is nil.
+	Blocks map[string][]BlockValue `json:"-"`
 	// Progress is the cell's way to its target half-width.
 	Progress Progress `json:"progress"`
 }
@@ -160,6 +168,9 @@ type Analysis struct {
 	Cells []CellSummary `json:"cells"`
 	// Rankings, one for each set of cells that differ in the network alone.
 	Rankings []Ranking `json:"rankings,omitempty"`
+	// Goals has a ranking for each of bandwidth, latency and CPU cost that any
+	// cell speaks of, over all its settings; none in a null test.
+	Goals []GoalRanking `json:"goals,omitempty"`
 	// CrossChecks hold the native engine against published tools, where a
 	// campaign has both with the same factors.
 	CrossChecks []CrossCheck `json:"cross_checks,omitempty"`
@@ -193,7 +204,7 @@ func (c *campaign) analyse() Analysis {
 	for i, d := range c.cells {
 		a.Cells = append(a.Cells, c.summarise(d, latencies[i]))
 	}
-	a.Rankings = c.rankings(a)
+	a.Rankings, a.Goals = c.rankings(a), c.goals()
 	a.CrossChecks, a.RoundTrips = c.crossChecks(), c.roundTripChecks()
 	a.Warnings = c.warnings(a, latencies)
 	a.NullTest = c.nullTest()

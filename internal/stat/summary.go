@@ -20,8 +20,13 @@ func (c *campaign) summarise(d *cellData, l latency) CellSummary {
 	}
 	s.Absolute = map[string]Estimate{}
 	for _, name := range d.measuredNames() {
-		if xs := values(d.series(name)); len(xs) > 0 {
-			s.Absolute[name] = c.tables.median(xs)
+		series := d.series(name)
+		if len(series) == 0 {
+			continue
+		}
+		s.Absolute[name] = c.tables.median(values(series))
+		if c.opt.Blocks {
+			s.keepBlocks(name, series)
 		}
 	}
 	if e, ok := s.Absolute[CPUPerByte]; ok {
@@ -41,6 +46,15 @@ func (c *campaign) summarise(d *cellData, l latency) CellSummary {
 	s.LinkLimit, s.LinkBound = c.linkBound(d)
 	c.efficiency(d, l, &s)
 	return s
+}
+
+func (s *CellSummary) keepBlocks(metric string, series []point) {
+	if s.Blocks == nil {
+		s.Blocks = map[string][]BlockValue{}
+	}
+	for _, p := range series {
+		s.Blocks[metric] = append(s.Blocks[metric], BlockValue{p.block, p.value})
+	}
 }
 
 // efficiency holds the cell against its baseline, block by block.

@@ -1,0 +1,236 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// jsonRecommendation is the JSON form of a recommendation.
+type jsonRecommendation struct {
+	Schema         int                 `json:"schema"`
+	Words          []string            `json:"words"`
+	Recommendation stat.Recommendation `json:"recommendation"`
+	Models         []string            `json:"models,omitempty"`
+}
+
+// WriteRecommendation says what to take: for a terminal, or as JSON.
+func WriteRecommendation(w io.Writer, r stat.Recommendation, env *result.Environment, asJSON bool, opt Options) error {
+	d := &document{Input: Input{Environment: env, Analysis: stat.Analysis{Goals: r.Goals}}}
+	if asJSON {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(jsonRecommendation{Schema: JSONSchema, Words: d.recommendation(r), Recommendation: r, Models: d.recommendedModels(r)})
+	}
+	sc := newScreen(opt)
+	var lines []string
+	for i, s := range d.recommendation(r) {
+		wrapped := sc.wrap(s, "", "")
+		if i == 0 {
+			wrapped[0] = sc.bold(wrapped[0])
+		}
+		lines = append(lines, wrapped...)
+	}
+	lines = append(append(lines, ""), sc.textTable(*d.recommendTable(r))...)
+	lines = append(lines, sc.wrap(d.recommendNote(r), "", "")...)
+	for _, g := range r.Goals {
+		for _, l := range g.LeftOut {
+			lines = append(lines, sc.wrap(fmt.Sprintf("left out of %s: %s: %s", goalWord(g.Goal), d.option(l.Option), l.Why), "x ", "  ")...)
+		}
+	}
+	for _, m := range d.recommendedModels(r) {
+		lines = append(lines, sc.wrap("model, rebuilt from kernel parts: "+m, modelMark+" ", "  ")...)
+	}
+	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
+	return err
+}
+
+// recommendation is the answer in words: what to take, who cannot be told apart
+// from it, what it costs to be wrong, what would settle it.
+func (d *document) recommendation(r stat.Recommendation) []string {
+	take := d.option(r.Take)
+	if !d.severalProfiles() && r.Take.Profile != "" {
+		take += " (with " + r.Take.Profile + ", the only profile measured)"
+	}
+	var out []string
+	if r.Sure {
+		out = append(out, fmt.Sprintf("For %s take %s: all others were shown to be worse, at %g %%.", goalWord(r.Question.Goal), take, 100*r.Confidence))
+	} else {
+		best := "the best figure"
+		if r.Question.Goal == stat.Balanced {
+			best = "the least of the largest losses"
+		}
+		out = append(out, fmt.Sprintf("For %s: cannot tell. %s has %s, but cannot be told apart, at %g %%, from %s.",
+			goalWord(r.Question.Goal), take, best, 100*r.Confidence, and(d.runnersUp(r))))
+	}
+	out = append(out, "Judged by "+judgedBy(r)+".")
+	if r.WorstLoss != nil {
+		out = append(out, fmt.Sprintf("It loses most in %s: %s against the best there.", goalWord(r.WorstLoss.Goal), lossWords(*r.WorstLoss)))
+	}
+	return append(append(out, d.costOfError(r)...), d.settleWords(r)...)
+}
+
+// runnersUp are those that cannot be told apart from what to take.
+func (d *document) runnersUp(r stat.Recommendation) []string {
+	var out []string
+	for _, o := range r.Others {
+		if !o.ToldApart {
+			out = append(out, d.option(o.Option))
+		}
+	}
+	return out
+}
+
+// judgedBy says which figures of which settings count.
+func judgedBy(r stat.Recommendation) string {
+	var parts []string
+	for _, g := range r.Goals {
+		var metrics []string
+		seen := map[string]bool{}
+		for _, s := range g.Settings {
+			if m, _ := findMetric(s.Metric); !seen[m.Label] {
+				seen[m.Label] = true
+				metrics = append(metrics, m.Label)
+			}
+		}
+		s := and(metrics) + " in "
+		if len(g.Settings) == 1 {
+			s += g.Settings[0].Cell.Traffic()
+		} else {
+			s += fmt.Sprintf("%d settings, each counting the same", len(g.Settings))
+		}
+		parts = append(parts, s)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// costOfError says what is lost if the answer is wrong.
+func (d *document) costOfError(r stat.Recommendation) []string {
+	switch {
+	case r.Sure && r.Question.Goal == stat.Balanced:
+		return []string{"What it costs to be wrong: nothing that was measured; any other loses more where it is worst."}
+	case r.Sure:
+		next := r.Others[0]
+		return []string{fmt.Sprintf("What it costs to be wrong: nothing that was measured; the next, %s, gives %s of it.", d.option(next.Option), ratio(*next.Behind))}
+	case r.LossAtMost == nil:
+		return []string{"What it costs to be wrong cannot be said: that takes 2 blocks of each."}
+	case r.Question.Goal == stat.Balanced:
+		return []string{fmt.Sprintf("What it costs to be wrong: where it is worst, at most %s more than the least possible.", sharePercent(*r.LossAtMost))}
+	}
+	return []string{fmt.Sprintf("What it costs to be wrong: at most %s of what the best would give.", sharePercent(*r.LossAtMost))}
+}
+
+// settleWords says which measurement would make the answer sure.
+func (d *document) settleWords(r stat.Recommendation) []string {
+	if r.Settle == nil {
+		return nil
+	}
+	var names []string
+	for _, o := range r.Settle.Options {
+		names = append(names, d.option(o))
+	}
+	if r.Settle.Why != "" {
+		s := "What would settle it: " + r.Settle.Why + "."
+		if strings.HasPrefix(r.Settle.Why, "link-bound") {
+			s += " Ask --for cpu, or measure on a faster link."
+		}
+		return []string{s}
+	}
+	return []string{fmt.Sprintf("What would settle it: a campaign of %s (and host) alone with this traffic, sampling.min_blocks and max_blocks at %d; if difference and noise are what they seem, it is sure in 4 of 5 cases.",
+		and(names), r.Settle.Blocks)}
+}
+
+// recommendTable is what was measured of each candidate.
+func (d *document) recommendTable(r stat.Recommendation) *table {
+	t := &table{Columns: []column{{Head: "network"}}}
+	for _, g := range r.Goals {
+		sub := "of host"
+		if g.Base == nil {
+			sub = "of the first"
+		}
+		t.Columns = append(t.Columns, column{Head: goalWord(g.Goal), Sub: sub, Number: true})
+	}
+	last := column{Head: "against the first", Number: true}
+	if r.Question.Goal == stat.Balanced {
+		last = column{Head: "largest loss", Number: true}
+	}
+	t.Columns = append(t.Columns, last, column{Head: "told apart"})
+	row := func(o stat.Option, last, apart string) {
+		cells := []cell{text(d.option(o))}
+		for _, g := range r.Goals {
+			c := goalCell(g, o)
+			c.Rank, c.Shade = "", 0
+			cells = append(cells, c)
+		}
+		t.Rows = append(t.Rows, append(cells, text(last), text(apart)))
+	}
+	first := ""
+	if r.WorstLoss != nil {
+		first = lossWords(*r.WorstLoss)
+	}
+	row(r.Take, first, "")
+	for _, o := range r.Others {
+		last, apart := "", "no"
+		if o.WorstLoss != nil {
+			last = lossWords(*o.WorstLoss)
+		} else {
+			last = ratio(*o.Behind)
+		}
+		if o.ToldApart {
+			apart = "yes"
+		}
+		row(o.Option, last, apart)
+	}
+	return t
+}
+
+// recommendNote says what the last columns' intervals are.
+func (d *document) recommendNote(r stat.Recommendation) string {
+	if r.Question.Goal == stat.Balanced {
+		return fmt.Sprintf("Losses are against the best of each goal, with bounds that hold together at %g %%. The rules: docs/recommend.md.", 100*r.Confidence)
+	}
+	return fmt.Sprintf("The intervals against the first hold together at %g %%; more is better. The rules: docs/recommend.md.", 100*r.Confidence)
+}
+
+// recommendedModels names the models among the candidates.
+func (d *document) recommendedModels(r stat.Recommendation) []string {
+	var out []string
+	seen := map[string]bool{}
+	for _, g := range r.Goals {
+		for _, o := range g.Ranked {
+			if m := d.model(o.Network); m != "" && !seen[o.Network] {
+				seen[o.Network] = true
+				out = append(out, o.Network+" after "+m)
+			}
+		}
+	}
+	return out
+}
+
+func goalWord(g stat.Goal) string {
+	if g == stat.CPU {
+		return "CPU cost"
+	}
+	return string(g)
+}
+
+// lossWords says a loss with its bounds.
+func lossWords(l stat.Regret) string {
+	if l.Low == nil || l.High == nil {
+		return sharePercent(l.Share)
+	}
+	return fmt.Sprintf("%s (%s to %s)", sharePercent(l.Share), sharePercent(*l.Low), sharePercent(*l.High))
+}
+
+// sharePercent is a share to three figures.
+func sharePercent(share float64) string {
+	if share == 0 {
+		return "0 %"
+	}
+	return unit.Percent(share, nan())
+}

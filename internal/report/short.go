@@ -1,0 +1,123 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// shortLines is the most that the short form takes at 80 columns.
+const shortLines = 25
+
+// leastName is the least room that a network's name has.
+const leastName = 12
+
+// writeTerminal writes the answer for a terminal: what one screen takes, or with
+// Options.Long all that a terminal can show.
+func writeTerminal(w io.Writer, d *document, opt Options) error {
+	if opt.Long {
+		return writeLong(w, d, opt)
+	}
+	sc := newScreen(opt)
+	head := sc.wrap(d.title()+": "+d.summary(), "", "")
+	for _, m := range d.missing() {
+		head = append(head, sc.fit(m, "", 2)...)
+	}
+	if n := d.Analysis.NullTest; n != nil {
+		head = append(head, sc.shortNoise(d)...)
+	}
+	tail := sc.shortTail(d)
+	var middle []string
+	if len(d.Analysis.Goals) > 0 {
+		for _, g := range d.Analysis.Goals {
+			middle = append(middle, sc.fit(goalName(g.Goal)+": "+d.goalSentence(g), "", 2)...)
+		}
+		for _, s := range d.absentGoals() {
+			middle = append(middle, sc.fit(s, "", 1)...)
+		}
+		room := shortLines - len(head) - len(middle) - len(tail)
+		middle = append(sc.shortTable(*d.goalTable(), room), middle...)
+	}
+	lines := append(append(head, middle...), tail...)
+	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
+	return err
+}
+
+// fit wraps s into at most n lines; what is left over is cut.
+func (sc screen) fit(s, mark string, n int) []string {
+	lines := sc.wrap(s, mark, strings.Repeat(" ", len(mark)))
+	if len(lines) <= n {
+		return lines
+	}
+	cut := sc.say("…")
+	return append(lines[:n-1], sc.clipTo(lines[n-1], sc.columns-width(cut))+cut)
+}
+
+// clipTo cuts s at n columns.
+func (sc screen) clipTo(s string, n int) string { return condition().Truncate(s, n, "") }
+
+// shortTable is a table in at most room lines, its notes and an empty line on
+// either side with it; rows that have no room are counted.
+func (sc screen) shortTable(t table, room int) []string {
+	var notes []string
+	for _, n := range t.Notes {
+		notes = append(notes, sc.wrap(n, "", "")...)
+	}
+	widths, others := sc.columnWidths(t), 0
+	for _, w := range widths[1:] {
+		others += len(columnGap) + w
+	}
+	for i, r := range t.Rows { // long names rather than broken tables
+		r[0].Text = sc.clip(sc.say(r[0].Text), max(leastName, sc.columns-others))
+		t.Rows[i] = r
+	}
+	lines := sc.textTable(t)
+	head := len(lines) - len(t.Rows)
+	room -= len(notes) + 2
+	if over := len(lines) - room; over > 0 && head >= 0 {
+		kept := max(1, len(t.Rows)-over-1)
+		lines = append(lines[:head+kept], sc.wrap(fmt.Sprintf("and %d more, see the long form", len(t.Rows)-kept), "", "")...)
+	}
+	return append(append(append([]string{""}, lines...), notes...), "")
+}
+
+// shortTail counts what is in doubt or missing, and says where the rest is.
+func (sc screen) shortTail(d *document) []string {
+	var lines []string
+	item := func(mark, code, s string) {
+		if s == "" {
+			return
+		}
+		wrapped := sc.fit(s, mark, 2)
+		wrapped[0] = sc.sgr(code, mark) + wrapped[0][len(mark):]
+		lines = append(lines, wrapped...)
+	}
+	item("! ", "33", d.warningCounts())
+	item("x ", "31", d.lackCounts())
+	if len(d.models()) > 0 {
+		lines = append(lines, sc.fit("model of that network, rebuilt from kernel parts.", modelMark+" ", 1)...)
+	}
+	if d.Dir == "" {
+		return lines
+	}
+	long := exec.Cmd{Argv: []string{"cnibench", "report", d.Dir, "--long"}}.String()
+	return append(lines, sc.fit("All of it: "+long+"; "+filepath.Join(d.Dir, result.ReportFile), "", 2)...)
+}
+
+// shortNoise is the answer of a null test.
+func (sc screen) shortNoise(d *document) []string {
+	var lines []string
+	for _, b := range noise(d) {
+		if b.Para != "" {
+			lines = append(lines, sc.wrap(b.Para, "", "")...)
+		}
+		for _, item := range b.List {
+			lines = append(lines, sc.wrap(item, "", "")...)
+		}
+	}
+	return lines
+}

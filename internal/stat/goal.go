@@ -1,0 +1,294 @@
+package stat
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Goal is what a network is wanted for.
+type Goal string
+
+// The goals. Balanced is a question about the three others (see Recommend); it
+// has no ranking of its own.
+const (
+	Bandwidth Goal = "bandwidth"
+	Latency   Goal = "latency"
+	CPU       Goal = "cpu"
+	Balanced  Goal = "balanced"
+)
+
+// Goals lists what can be asked for.
+func Goals() []Goal { return []Goal{Bandwidth, Latency, CPU, Balanced} }
+
+// measuredGoals are the goals that metrics speak of.
+func measuredGoals() []Goal { return []Goal{Bandwidth, Latency, CPU} }
+
+// goalMetrics are the metrics that speak of a goal, the one to be taken first.
+// Of latency it is the mean round trip: a percentile of several traffics would
+// be a mean of percentiles.
+func goalMetrics(g Goal, d *cellData) []string {
+	switch g {
+	case Bandwidth:
+		if d.primary == "throughput_bits_per_second" {
+			return []string{d.primary}
+		}
+	case Latency:
+		return []string{"latency_mean_seconds", "latency_p50_seconds"}
+	case CPU:
+		var out []string
+		for _, work := range []string{"transaction", "packet", "byte"} {
+			for _, cost := range []string{"instructions", "own_cpu_seconds", "cpu_seconds"} {
+				out = append(out, cost+"_per_"+work)
+			}
+		}
+		return out
+	}
+	return nil
+}
+
+// Option is what can be chosen: a network with a profile.
+type Option struct {
+	Network string `json:"network"`
+	Profile string `json:"profile"`
+}
+
+func optionOf(c result.Cell) Option { return Option{c.Network, c.Profile} }
+
+func (o Option) compare(p Option) int {
+	return cmp.Or(cmp.Compare(o.Network, p.Network), cmp.Compare(o.Profile, p.Profile))
+}
+
+// Setting is one of the situations that a goal is judged in.
+type Setting struct {
+	// Cell has every factor but network and profile.
+	Cell result.Cell `json:"cell"`
+	// Metric is what is judged.
+	Metric string `json:"metric"`
+}
+
+// settingOf is the situation of a cell.
+func settingOf(c result.Cell) result.Cell {
+	c.Network, c.Profile = "", ""
+	return c
+}
+
+// GoalRanking orders networks and profiles for one goal, over all settings of a
+// campaign that speak of it; each setting counts the same.
+type GoalRanking struct {
+	Goal     Goal      `json:"goal"`
+	Settings []Setting `json:"settings"`
+	// Base is what efficiencies are against: the bare network with this
+	// profile; nil where it was not measured in every setting.
+	Base *Option `json:"base,omitempty"`
+	// Ranked, the best first; Pairs has every comparison.
+	Ranked []GoalRanked `json:"ranked"`
+	Pairs  []GoalPair   `json:"pairs,omitempty"`
+	// LeftOut were not measured in every setting.
+	LeftOut []LeftOut `json:"left_out,omitempty"`
+	// LinkBound tells that all of them fill the link in every setting.
+	LinkBound bool `json:"link_bound,omitempty"`
+}
+
+// GoalRanked is a place in a GoalRanking.
+type GoalRanked struct {
+	Option
+	// Rank and RankTo are the places that it may hold (see Ranked).
+	Rank   int `json:"rank"`
+	RankTo int `json:"rank_to"`
+	// Efficiency is against the ranking's base, more is better; nil without one.
+	Efficiency *Estimate `json:"efficiency,omitempty"`
+	// AgainstFirst is against the first of the ranking, more is better; nil for
+	// the first itself.
+	AgainstFirst *Estimate `json:"against_first,omitempty"`
+	LinkBound    bool      `json:"link_bound,omitempty"`
+}
+
+// GoalPair is two options held against each other inside blocks.
+type GoalPair struct {
+	// Better has the better mean.
+	Better Option `json:"better"`
+	Worse  Option `json:"worse"`
+	// Ratio is Better against Worse, at least 1.
+	Ratio Estimate `json:"ratio"`
+	// Low and High bound the ratio so that all pairs of the ranking are right
+	// together with the confidence (Bonferroni); nil where there is no interval.
+	Low  *float64 `json:"low_of_all,omitempty"`
+	High *float64 `json:"high_of_all,omitempty"`
+	// P, Adjusted and ToldApart are those of Pair; Why says why it was not tested.
+	P         float64 `json:"p"`
+	Adjusted  float64 `json:"adjusted"`
+	ToldApart bool    `json:"told_apart"`
+	Why       string  `json:"why,omitempty"`
+
+	difference across
+}
+
+// LeftOut is an option that could not be ranked, and why.
+type LeftOut struct {
+	Option
+	Why string `json:"why"`
+}
+
+// goalOption is an option with the logs of what was measured of it.
+type goalOption struct {
+	Option
+	logs      [][]point // by setting, as goodness
+	linkBound bool
+}
+
+// goals ranks for every goal that the campaign speaks of. Networks held against
+// themselves are not ranked.
+func (c *campaign) goals() []GoalRanking {
+	for _, d := range c.cells {
+		if result.OneName(d.cell.Network) != d.cell.Network {
+			return nil
+		}
+	}
+	var out []GoalRanking
+	for _, g := range measuredGoals() {
+		if r := c.goal(g, func(result.Cell) bool { return true }); len(r.Settings) > 0 {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// goal ranks what was measured for a goal in the wanted cells.
+func (c *campaign) goal(g Goal, wanted func(result.Cell) bool) GoalRanking {
+	out := GoalRanking{Goal: g, Ranked: []GoalRanked{}}
+	byCell := map[result.Cell]*cellData{}
+	var names []Option
+	for _, d := range c.cells {
+		if d.cell.IsBaseline() || !wanted(d.cell) {
+			continue
+		}
+		byCell[d.cell] = d
+		if len(d.ok) > 0 {
+			out.addSetting(d)
+		}
+		if o := optionOf(d.cell); !slices.Contains(names, o) {
+			names = append(names, o)
+		}
+	}
+	slices.SortFunc(names, Option.compare)
+	if len(out.Settings) == 0 {
+		return out
+	}
+	var in []goalOption
+	for _, o := range names {
+		if why := out.lacks(o, byCell); why != "" {
+			out.LeftOut = append(out.LeftOut, LeftOut{o, why})
+			continue
+		}
+		in = append(in, c.goalOption(o, out.Settings))
+	}
+	c.rankGoal(&out, in)
+	return out
+}
+
+// addSetting notes that a cell speaks of the goal. Where networks differ in what
+// was measured of them the metric that comes first counts.
+func (r *GoalRanking) addSetting(d *cellData) {
+	metrics := goalMetrics(r.Goal, d)
+	at := slices.IndexFunc(metrics, func(m string) bool { return d.has(m) })
+	if at < 0 {
+		return
+	}
+	cell := settingOf(d.cell)
+	i := slices.IndexFunc(r.Settings, func(s Setting) bool { return s.Cell == cell })
+	if i < 0 {
+		r.Settings = append(r.Settings, Setting{cell, metrics[at]})
+	} else if at < slices.Index(metrics, r.Settings[i].Metric) {
+		r.Settings[i].Metric = metrics[at]
+	}
+}
+
+// has tells whether any sample of the cell has a value of a metric above zero.
+func (d *cellData) has(metric string) bool {
+	return slices.ContainsFunc(d.series(metric), func(p point) bool { return p.value > 0 })
+}
+
+// lacks says in which settings an option was not measured; "" for none.
+func (r *GoalRanking) lacks(o Option, byCell map[result.Cell]*cellData) string {
+	var first string
+	n := 0
+	for _, s := range r.Settings {
+		why := ""
+		switch d := byCell[o.in(s.Cell)]; {
+		case d == nil:
+			why = "it is not in the campaign"
+		case len(d.ok) == 0:
+			why = notMeasured(d)
+		case !d.has(s.Metric):
+			why = "it has no " + s.Metric
+		default:
+			continue
+		}
+		if n++; n == 1 {
+			first = s.Cell.Traffic() + ": " + why
+		}
+	}
+	if n < 2 {
+		return first
+	}
+	return fmt.Sprintf("%s; and %d more", first, n-1)
+}
+
+// in is the cell of an option in a setting; the baseline has a path of its own.
+func (o Option) in(setting result.Cell) result.Cell {
+	setting.Network, setting.Profile = o.Network, o.Profile
+	if o.Network == result.HostNetwork {
+		return setting.Baseline()
+	}
+	return setting
+}
+
+// goalOption gathers the logs of an option that lacks nothing; their blocks are
+// numbered from 0 without gaps.
+func (c *campaign) goalOption(o Option, settings []Setting) goalOption {
+	out := goalOption{Option: o, linkBound: true}
+	for _, s := range settings {
+		d := c.byCell[o.in(s.Cell)]
+		ls := logs(d.series(s.Metric), c.better[s.Metric])
+		for i, p := range ls {
+			ls[i].block, _ = slices.BinarySearch(c.blocks, p.block)
+		}
+		out.logs = append(out.logs, ls)
+		_, bound := c.linkBound(d)
+		out.linkBound = out.linkBound && bound
+	}
+	return out
+}
+
+// base is the bare network that all options are held against: with the profile
+// that all have, or else with the node's own settings.
+func (c *campaign) base(in []goalOption, settings []Setting) (goalOption, bool) {
+	profile := in[0].Profile
+	for _, o := range in {
+		if o.Profile != profile {
+			profile = DefaultProfile
+		}
+	}
+	o := Option{result.HostNetwork, profile}
+	for _, s := range settings {
+		if d := c.byCell[o.in(s.Cell)]; d == nil || !d.has(s.Metric) {
+			return goalOption{}, false
+		}
+	}
+	return c.goalOption(o, settings), true
+}
+
+// DefaultProfile is the name of a node's settings as they are.
+const DefaultProfile = "default_settings"
+
+// String names the option; the profile only where it is not the node's own.
+func (o Option) String() string {
+	if o.Profile == "" || o.Profile == DefaultProfile {
+		return o.Network
+	}
+	return strings.TrimSpace(o.Network + " with " + o.Profile)
+}
