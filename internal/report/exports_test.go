@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"io"
 	"maps"
 	"os"
@@ -123,7 +124,7 @@ func checkParquet(t *testing.T, text, file string) {
 				}
 				at++
 			}
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			if err != nil {

@@ -17,6 +17,9 @@ func goals(d *document) []block {
 	var items []string
 	for _, g := range d.Analysis.Goals {
 		items = append(items, goalName(g.Goal)+": "+d.goalSentence(g))
+		for _, l := range g.LeftOut {
+			items = append(items, d.option(l.Option)+" has no place in "+goalName(g.Goal)+": "+l.Why)
+		}
 	}
 	return []block{list(items), {Table: d.goalTable()}}
 }
@@ -192,19 +195,6 @@ func (d *document) absentGoals() []string {
 			continue
 		}
 		out = append(out, goalName(want)+": "+cure[want])
-	}
-	return out
-}
-
-// leftOut names what is in no place, once each.
-func (d *document) leftOut() []string {
-	var out []string
-	for _, g := range d.Analysis.Goals {
-		for _, l := range g.LeftOut {
-			if s := d.option(l.Option); !slices.Contains(out, s) {
-				out = append(out, s)
-			}
-		}
 	}
 	return out
 }
