@@ -22,16 +22,15 @@ import (
 // Environment describes the machine, the networks and every place of the lab.
 // It starts agents where there are none yet.
 func (l *Lab) Environment(ctx context.Context) (result.Environment, error) {
+	if err := l.asMeasured(ctx); err != nil {
+		return result.Environment{}, err
+	}
 	env := result.Environment{
 		Schema: result.Schema, Testbed: "lab", Host: readHost("/proc", "/etc/os-release"),
 		Tools: map[string]string{}, Places: map[string]result.PlaceFacts{}, Networks: map[string]result.NetworkFacts{},
 		ServiceProxies: map[string]result.NetworkFacts{},
 	}
 	if l.options.Machine != nil {
-		// Settings are compared from begin to end, so they are read under the same.
-		if _, err := l.options.Machine.Use(ctx, profile.Profile{Name: DefaultProfile}); err != nil {
-			return env, err
-		}
 		env.Profiles = l.options.Machine.Made()
 	}
 	var errs []error
@@ -61,6 +60,24 @@ func (l *Lab) Environment(ctx context.Context) (result.Environment, error) {
 		env.Tools["cni/"+p] = v
 	}
 	return env, errors.Join(errs...)
+}
+
+// asMeasured brings settings to where they are read at begin and end alike, so
+// that they can be compared: the machine's as they were found, and namespaces
+// as their cluster's profile has them, also one that tuned knows.
+func (l *Lab) asMeasured(ctx context.Context) error {
+	if l.options.Machine == nil {
+		return nil
+	}
+	for _, c := range l.ordered {
+		if c.profile.Tuned != "" && !c.tunedToo {
+			if err := l.useProfile(ctx, c); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := l.options.Machine.Use(ctx, profile.Profile{Name: DefaultProfile})
+	return err
 }
 
 func (l *Lab) placeFacts(ctx context.Context, c *cluster, s site, into map[string]result.PlaceFacts) error {
