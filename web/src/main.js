@@ -78,13 +78,10 @@ async function main() {
         for (const child of element.children) place(child, slots.has(child) ? left(slots.get(child)) : filter.shows(aboutOf(child)), slots.get(child));
         group = null;
       } else if (element.matches('ul.items')) {
-        let any = false;
-        for (const item of element.children) {
-          item.hidden = !filter.shows(aboutOf(item));
-          any = any || !item.hidden;
-        }
-        element.hidden = !any;
-        if (any && heading) heading.hidden = false;
+        group = element;
+        group.hidden = true;
+        for (const item of element.children) place(item, filter.shows(aboutOf(item)), null);
+        group = null;
       }
     }
     more(section, shown, waiting);
