@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"encoding/xml"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -380,7 +381,7 @@ func checkSVG(t *testing.T, where, picture string) {
 	marks := 0
 	for {
 		token, err := d.Token()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
@@ -443,16 +444,4 @@ func (b *tab) keep(t *testing.T, name string, content []byte) {
 	if err := os.WriteFile(filepath.Join(*shots, name), content, 0o644); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// newSections are the ids of the sections that a report has.
-func newSections(in Input) []string {
-	var ids []string
-	d := newDocument(in)
-	for _, s := range sections() {
-		if len(s.blocks(d, true)) > 0 {
-			ids = append(ids, s.ID)
-		}
-	}
-	return ids
 }
