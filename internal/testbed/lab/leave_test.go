@@ -323,7 +323,7 @@ func TestUnsupportedCellsHaveReasons(t *testing.T) {
 		`unknown network "nonesuch"`:           change(func(c *result.Cell) { c.Network = "nonesuch" }),
 		`the lab has no link "token-ring"`:     change(func(c *result.Cell) { c.Link = "token-ring" }),
 		"the link local has no path between":   change(func(c *result.Cell) { c.Link = "local" }),
-		`the lab has no profile "hpc-compute"`: change(func(c *result.Cell) { c.Profile = "hpc-compute" }),
+		"allow it with --allow-host-tuning":    change(func(c *result.Cell) { c.Profile = "hpc-compute" }),
 		"docker/overlay has no IPv6":           change(func(c *result.Cell) { c.Network, c.Family = "docker/overlay", "ipv6" }),
 		"bridge has no IPv6 on an MTU of 1279": change(func(c *result.Cell) { c.MTU, c.Family = 1279, "ipv6" }),
 		"bridge enforces no policy":            change(func(c *result.Cell) { c.Policies = 10 }),
