@@ -21,8 +21,8 @@ func ReadTree(path string, data []byte) (*Tree, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	t := &Tree{path: path, lines: strings.Split(string(data), "\n")}
 	root, errs := readYAML(data)
-	for _, e := range errs {
-		t.name(e)
+	for i, e := range errs {
+		errs[i] = t.name(e)
 	}
 	if root == nil && len(errs) == 0 {
 		errs = append(errs, t.ErrorAt(nil, "", "the file is empty"))

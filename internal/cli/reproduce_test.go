@@ -46,7 +46,7 @@ func TestReproduceEveryPaper(t *testing.T) {
 				t.Fatal(err)
 			}
 			var r paper.Reproduction
-			if err := json.Unmarshal([]byte(res.Stdout), &r); err != nil {
+			if err := json.Unmarshal(res.Stdout, &r); err != nil {
 				t.Fatal(err)
 			}
 			holdReproduction(t, id, r)

@@ -71,7 +71,7 @@ func TestLoad(t *testing.T) {
 // it at once.
 func TestErrorsHaveAPlace(t *testing.T) {
 	for name, x := range map[string]struct{ in, old, new, want string }{
-		"unknown key":       {"paper", "year: 2025", "yaer: 2025", `mine/paper.yaml:4:7: yaer: unknown key "yaer"; did you mean "year"?`},
+		"unknown key":       {"paper", "year: 2025", "yeer: 2025", `mine/paper.yaml:4:7: yeer: unknown key "yeer"; did you mean "year"?`},
 		"missing key":       {"paper", "year: 2025\n", "", `missing key "year"`},
 		"wrong type":        {"paper", "year: 2025", "year: soon", "mine/paper.yaml:4:7: year: expected integer, found string"},
 		"another id":        {"paper", "id: mine", "id: yours", `mine/paper.yaml:1:5: id: expected "mine", found "yours"`},
@@ -79,7 +79,7 @@ func TestErrorsHaveAPlace(t *testing.T) {
 		"unknown choice":    {"paper", "kind: table", "kind: tabel", `mine/paper.yaml:11:11: tables[1].kind: unknown value "tabel"; did you mean "table"?`},
 		"too few values":    {"paper", "values: [1]", "values: [1, 2]", "expected 1 values, one a column, found 2"},
 		"same id":           {"paper", "id: two", "id: one", `"one" is the id of a table before`},
-		"factor misspelt":   {"paper", "network: host", "netwrok: host", `did you mean "network"?`},
+		"factor misspelt":   {"paper", "network: host", "netwerk: host", `did you mean "network"?`},
 		"unit of nothing":   {"paper", "base_per_unit: 1e9", "base_per_unit: 0", "mine/paper.yaml:14:77: tables[1].ours.base_per_unit: expected a number above 0"},
 		"YAML":              {"paper", "id: mine", "id: [", "not valid YAML"},
 		"duplicate key":     {"paper", "year: 2025", "year: 2025\nyear: 2026", `duplicate key "year"`},
@@ -104,8 +104,8 @@ func TestErrorsHaveAPlace(t *testing.T) {
 			}
 		})
 	}
-	_, err := Load(folder(strings.Replace(goodPaper, "year: 2025", "yaer: x", 1), strings.Replace(goodClaims, "greater", "more", 1)), "mine")
-	for _, want := range []string{"yaer", `missing key "year"`, `"more"`} {
+	_, err := Load(folder(strings.Replace(goodPaper, "year: 2025", "yeer: x", 1), strings.Replace(goodClaims, "greater", "more", 1)), "mine")
+	for _, want := range []string{"yeer", `missing key "year"`, `"more"`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %s", err, want)
 		}
@@ -114,7 +114,7 @@ func TestErrorsHaveAPlace(t *testing.T) {
 
 // TestSchemas: the schemas in docs are those that the loader uses.
 func TestSchemas(t *testing.T) {
-	for file, f := range map[string]func() ([]byte, error){"paper.schema.json": PaperSchema, "claims.schema.json": ClaimsSchema} {
+	for file, f := range map[string]func() ([]byte, error){"paper.schema.json": PublicationSchema, "claims.schema.json": ClaimsSchema} {
 		want, err := f()
 		if err != nil {
 			t.Fatal(err)

@@ -13,9 +13,9 @@ import (
 // object is a JSON Schema, draft 2020-12.
 type object = map[string]any
 
-// PaperSchema is the JSON Schema of paper.yaml, for editors; it is what the
+// PublicationSchema is the JSON Schema of paper.yaml, for editors; it is what the
 // loader itself holds the file against.
-func PaperSchema() ([]byte, error) {
+func PublicationSchema() ([]byte, error) {
 	return schemaText(reflect.TypeFor[Publication](), "a paper of cnibench: paper.yaml")
 }
 
