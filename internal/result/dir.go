@@ -22,6 +22,8 @@ const (
 	ReportFile      = "report.html"
 )
 
+var errVanished = errors.New("the result directory vanished during the run")
+
 // Dir is a result directory that this process writes. Its samples file is
 // locked, so that a second run into it is refused.
 type Dir struct {
@@ -196,7 +198,7 @@ func (d *Dir) StillThere() error {
 	name := filepath.Join(d.Path, SamplesFile)
 	byName, err := os.Stat(name)
 	if err != nil {
-		return fmt.Errorf("the result directory vanished during the run: %w", err)
+		return fmt.Errorf("%w: %w", errVanished, err)
 	}
 	open, err := d.samples.Stat()
 	if err != nil {
@@ -244,8 +246,8 @@ func WriteFile(path string, data []byte) (err error) {
 // SaveRaw keeps what a tool was and printed below raw/<sample>/; name is
 // "client" or "server".
 func (d *Dir) SaveRaw(sample, name string, argv []string, stdout, stderr string) error {
-	dir := filepath.Join(d.Path, RawDir, sample)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	dir, err := d.rawDir(sample)
+	if err != nil {
 		return err
 	}
 	line, err := json.Marshal(argv)
@@ -257,4 +259,21 @@ func (d *Dir) SaveRaw(sample, name string, argv []string, stdout, stderr string)
 		WriteFile(filepath.Join(dir, name+".stdout"), []byte(stdout)),
 		WriteFile(filepath.Join(dir, name+".stderr"), []byte(stderr)),
 	)
+}
+
+// rawDir makes the folder of a sample below raw/. It does not make the result
+// directory anew where somebody has deleted it: what would stand there then is
+// no result, and in the way of the next run.
+func (d *Dir) rawDir(sample string) (string, error) {
+	raw := filepath.Join(d.Path, RawDir)
+	dir := filepath.Join(raw, sample)
+	for _, path := range []string{raw, dir} {
+		switch err := os.Mkdir(path, 0o755); {
+		case errors.Is(err, fs.ErrNotExist):
+			return "", fmt.Errorf("%w: %w", errVanished, err)
+		case err != nil && !errors.Is(err, fs.ErrExist):
+			return "", err
+		}
+	}
+	return dir, nil
 }

@@ -19,13 +19,13 @@ const stacksSuffix = ".folded.gz"
 // SaveStacks keeps an end's kernel stacks below raw/<sample>/, compressed: lines
 // of "outer;inner 1234", the CPU time in microseconds behind each.
 func (d *Dir) SaveStacks(sample, end, folded string) error {
-	dir := filepath.Join(d.Path, RawDir, sample)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	dir, err := d.rawDir(sample)
+	if err != nil {
 		return err
 	}
 	var packed strings.Builder
 	w := gzip.NewWriter(&packed)
-	_, err := io.WriteString(w, folded)
+	_, err = io.WriteString(w, folded)
 	if err := errors.Join(err, w.Close()); err != nil {
 		return err
 	}
