@@ -24,7 +24,7 @@ run: build
 test:
 	@scripts/install-deps.sh test || echo "make test: not all is there; tests that need it are skipped, or fail in CI"
 	@go build -o bin/testsummary ./internal/repo/testsummary
-	@go test -count=1 -p 1 -timeout 30m -json ./... 2>&1 | bin/testsummary
+	@go test -count=1 -p 1 -timeout 50m -json ./... 2>&1 | bin/testsummary
 
 ## test-vm: of these, what runs under Debian's stock kernel in qemu: networks that this kernel cannot build, counted instructions
 test-vm:
