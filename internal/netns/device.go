@@ -95,29 +95,35 @@ func (p Port) holdMTU(mtu int) error {
 }
 
 func (p Port) mtu() (int, error) {
-	h, err := Handle(p.NS)
+	h, dev, err := p.open()
 	if err != nil {
 		return 0, err
 	}
 	defer h.Close()
-	l, err := Link(h, p.Device)
+	return dev.Attrs().MTU, nil
+}
+
+// open gives the device and a handle of its namespace, which the caller closes.
+func (p Port) open() (*netlink.Handle, netlink.Link, error) {
+	h, err := Handle(p.NS)
 	if err != nil {
-		return 0, err
+		return nil, nil, err
 	}
-	return l.Attrs().MTU, nil
+	dev, err := Link(h, p.Device)
+	if err != nil {
+		h.Close()
+		return nil, nil, err
+	}
+	return h, dev, nil
 }
 
 // SetAddress gives a device an address and sets it up.
 func (p Port) SetAddress(a netip.Prefix) error {
-	h, err := Handle(p.NS)
+	h, dev, err := p.open()
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	dev, err := Link(h, p.Device)
-	if err != nil {
-		return err
-	}
 	addr, err := netlink.ParseAddr(a.String())
 	if err != nil {
 		return err
@@ -141,15 +147,11 @@ const psched = 64 * time.Nanosecond
 // Shape limits what leaves a device to a rate by tbf. What the rate sends
 // within burst may pass at once; what it sends within queue may wait.
 func (p Port) Shape(bitsPerSecond uint64, burst, queue time.Duration) error {
-	h, err := Handle(p.NS)
+	h, dev, err := p.open()
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	dev, err := Link(h, p.Device)
-	if err != nil {
-		return err
-	}
 	rate := bitsPerSecond / 8
 	err = h.QdiscAdd(&netlink.Tbf{
 		QdiscAttrs: netlink.QdiscAttrs{
@@ -170,15 +172,11 @@ const delayedFrame = 1514
 // DelayShaped delays by netem all that leaves a device that Shape has shaped.
 // What the rate sends within queue may wait beside what is on its way.
 func (p Port) DelayShaped(delay time.Duration, bitsPerSecond uint64, queue time.Duration) error {
-	h, err := Handle(p.NS)
+	h, dev, err := p.open()
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	dev, err := Link(h, p.Device)
-	if err != nil {
-		return err
-	}
 	frames := bitsPerSecond / 8 * uint64(delay+queue) / uint64(time.Second) / delayedFrame
 	err = h.QdiscAdd(netlink.NewNetem(
 		netlink.QdiscAttrs{LinkIndex: dev.Attrs().Index, Handle: netlink.MakeHandle(2, 0), Parent: netlink.MakeHandle(1, 1)},
