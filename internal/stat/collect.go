@@ -235,6 +235,22 @@ func values(points []point) []float64 {
 // for a metric of which less is better, so that more is always better. Values
 // that are not above zero have no logarithm and are left out.
 func logRatios(a, b []point, better unit.Better) []point {
+	return inBoth(a, b, func(x, y float64) (float64, bool) {
+		if x > 0 && y > 0 {
+			return goodness(math.Log(x/y), better), true
+		}
+		return 0, false
+	})
+}
+
+// differencesOf is a − b in each block that has both.
+func differencesOf(a, b []point) []point {
+	return inBoth(a, b, func(x, y float64) (float64, bool) { return x - y, true })
+}
+
+// inBoth is what f makes of the values of each block that has both, where it
+// makes something of them. Both series are in the order of their blocks.
+func inBoth(a, b []point, f func(x, y float64) (float64, bool)) []point {
 	out := make([]point, 0, min(len(a), len(b)))
 	for i, j := 0, 0; i < len(a) && j < len(b); {
 		switch {
@@ -243,8 +259,8 @@ func logRatios(a, b []point, better unit.Better) []point {
 		case a[i].block > b[j].block:
 			j++
 		default:
-			if a[i].value > 0 && b[j].value > 0 {
-				out = append(out, point{a[i].block, goodness(math.Log(a[i].value/b[j].value), better)})
+			if v, ok := f(a[i].value, b[j].value); ok {
+				out = append(out, point{a[i].block, v})
 			}
 			i, j = i+1, j+1
 		}

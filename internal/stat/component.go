@@ -128,16 +128,7 @@ func (d *cellData) perWork(components []string, w work) []point {
 
 // more is the mean of a less b, in the blocks that have both.
 func (c *campaign) more(a, b []point) *Estimate {
-	in := map[int]float64{}
-	for _, p := range b {
-		in[p.block] = p.value
-	}
-	var differences []point
-	for _, p := range a {
-		if v, ok := in[p.block]; ok {
-			differences = append(differences, point{p.block, p.value - v})
-		}
-	}
+	differences := differencesOf(a, b)
 	if len(differences) == 0 {
 		return nil
 	}

@@ -165,23 +165,6 @@ func acrossSettings(a, b [][]point) across {
 	return x
 }
 
-// differencesOf is a − b in each block that has both.
-func differencesOf(a, b []point) []point {
-	out := make([]point, 0, min(len(a), len(b)))
-	for i, j := 0, 0; i < len(a) && j < len(b); {
-		switch {
-		case a[i].block < b[j].block:
-			i++
-		case a[i].block > b[j].block:
-			j++
-		default:
-			out = append(out, point{a[i].block, a[i].value - b[j].value})
-			i, j = i+1, j+1
-		}
-	}
-	return out
-}
-
 // known tells whether there is an interval.
 func (x across) known() bool { return x.blocks > 1 }
 
