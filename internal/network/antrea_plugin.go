@@ -7,9 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
-	"os"
 
 	"github.com/containernetworking/cni/pkg/skel"
 	"github.com/containernetworking/cni/pkg/types"
@@ -74,11 +72,16 @@ func antreaAdd(args *skel.CmdArgs) (err error) {
 		return fmt.Errorf("device %s: %w", antreaGateway, err)
 	}
 	host := antreaHostDevice(args.ContainerID)
-	if err := bridgedVeth(args, host, conf.MTU, nil); err != nil {
+	if _, err := podVeth(args, host, conf.MTU, nil); err != nil {
 		return err
 	}
-	// A switch in user space would pass packets on without their checksums.
-	mac, err := bridgedPodSide(args, &ip.Address, ip.Gateway, datapath == ovsUser+"\n")
+	if datapath == ovsUser+"\n" {
+		// A switch in user space would pass packets on without their checksums.
+		if err := netns.OffloadsOff(podNS(args), args.IfName); err != nil {
+			return err
+		}
+	}
+	mac, err := subnetPodSide(args, &ip.Address, ip.Gateway)
 	if err != nil {
 		return err
 	}
@@ -103,60 +106,6 @@ func antreaAdd(args *skel.CmdArgs) (err error) {
 	result.Interfaces = []*current.Interface{{Name: host}, {Name: args.IfName, Mac: mac.String(), Sandbox: args.Netns}}
 	result.Routes = nil
 	return types.PrintResult(result, conf.CNIVersion)
-}
-
-// bridgedVeth makes a pair with one end in the pod, of that hardware address
-// where one is given, the other up and here.
-func bridgedVeth(args *skel.CmdArgs, host string, mtu int, mac net.HardwareAddr) error {
-	pod, err := os.Open(args.Netns)
-	if err != nil {
-		return err
-	}
-	defer pod.Close()
-	la := netlink.NewLinkAttrs()
-	la.Name, la.MTU = host, mtu
-	veth := &netlink.Veth{LinkAttrs: la, PeerName: args.IfName, PeerNamespace: netlink.NsFd(int(pod.Fd())), PeerHardwareAddr: mac}
-	if err := netlink.LinkAdd(veth); err != nil {
-		return fmt.Errorf("veth %s: %w", host, err)
-	}
-	dev, err := netlink.LinkByName(host)
-	if err != nil {
-		return fmt.Errorf("device %s: %w", host, err)
-	}
-	if err := netlink.LinkSetUp(dev); err != nil {
-		return fmt.Errorf("device %s: up: %w", host, err)
-	}
-	return nil
-}
-
-// bridgedPodSide gives the pod's end its address and a default route, where it
-// is asked for turns off what leaves checksums to be done later, and gives the
-// end's hardware address.
-func bridgedPodSide(args *skel.CmdArgs, addr *net.IPNet, gateway net.IP, checksums bool) (net.HardwareAddr, error) {
-	if checksums {
-		if err := netns.OffloadsOff(podNS(args), args.IfName); err != nil {
-			return nil, err
-		}
-	}
-	var mac net.HardwareAddr
-	err := netns.Do(podNS(args), func() error {
-		dev, err := netlink.LinkByName(args.IfName)
-		if err != nil {
-			return fmt.Errorf("device %s: %w", args.IfName, err)
-		}
-		mac = dev.Attrs().HardwareAddr
-		if err := netlink.LinkSetUp(dev); err != nil {
-			return fmt.Errorf("device %s: up: %w", args.IfName, err)
-		}
-		if err := netlink.AddrAdd(dev, &netlink.Addr{IPNet: addr}); err != nil {
-			return fmt.Errorf("address %s: %w", addr, err)
-		}
-		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: dev.Attrs().Index, Gw: gateway}); err != nil {
-			return fmt.Errorf("default route: %w", err)
-		}
-		return nil
-	})
-	return mac, err
 }
 
 // antreaDel is no error for a pod that is not there, or was added in part, nor

@@ -11,8 +11,6 @@ import (
 	"github.com/containernetworking/cni/pkg/types"
 	current "github.com/containernetworking/cni/pkg/types/100"
 	"github.com/vishvananda/netlink"
-
-	"github.com/cnibench/cnibench/internal/netns"
 )
 
 // calicoGateway is what every pod's default route points at; nobody has it,
@@ -52,7 +50,8 @@ func calicoAdd(args *skel.CmdArgs) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := calicoPodSide(args, result.IPs); err != nil {
+	_, err = alonePodSide(args, result.IPs, func(ip *current.IPConfig) net.IP { return calicoGateway(ip.Address.IP) })
+	if err != nil {
 		return err
 	}
 	if err := calicoHostSide(host, result.IPs); err != nil {
@@ -86,24 +85,6 @@ func calicoVeth(conf podConf, args *skel.CmdArgs, host string) (net.HardwareAddr
 		return nil, fmt.Errorf("veth %s: %w", host, err)
 	}
 	return la.HardwareAddr, nil
-}
-
-func calicoPodSide(args *skel.CmdArgs, ips []*current.IPConfig) error {
-	return netns.Do(podNS(args), func() error {
-		dev, err := netlink.LinkByName(args.IfName)
-		if err != nil {
-			return fmt.Errorf("device %s: %w", args.IfName, err)
-		}
-		if err := netlink.LinkSetUp(dev); err != nil {
-			return fmt.Errorf("device %s: up: %w", args.IfName, err)
-		}
-		for _, ip := range ips {
-			if err := podAddress(dev, &ip.Address, calicoGateway(ip.Address.IP)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
 
 // calicoHostSide sets what configureSysctls and SetupRoutes set. The plugin

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 
 	"github.com/cilium/ebpf"
 	"github.com/containernetworking/cni/pkg/skel"
@@ -16,7 +15,6 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/cnibench/cnibench/bpf"
-	"github.com/cnibench/cnibench/internal/netns"
 )
 
 // ciliumConf is the configuration of cnibench-cilium beside what is a pod's.
@@ -64,11 +62,11 @@ func ciliumAdd(args *skel.CmdArgs) (err error) {
 		}
 		ip.Address.Mask, ip.Interface = aloneMask(ip.Address.IP), current.Int(1)
 	}
-	host, err := ciliumVeth(pod.MTU, args)
+	host, err := podVeth(args, ciliumHostDevice(args.ContainerID), pod.MTU, nil)
 	if err != nil {
 		return err
 	}
-	mac, err := ciliumPodSide(args, result.IPs)
+	mac, err := alonePodSide(args, result.IPs, func(ip *current.IPConfig) net.IP { return ip.Gateway })
 	if err != nil {
 		return err
 	}
@@ -80,52 +78,6 @@ func ciliumAdd(args *skel.CmdArgs) (err error) {
 	}
 	result.Routes = nil
 	return types.PrintResult(result, pod.CNIVersion)
-}
-
-// ciliumVeth makes the pair and gives the host's end, which is up.
-func ciliumVeth(mtu int, args *skel.CmdArgs) (netlink.Link, error) {
-	pod, err := os.Open(args.Netns)
-	if err != nil {
-		return nil, err
-	}
-	defer pod.Close()
-	la := netlink.NewLinkAttrs()
-	la.Name, la.MTU = ciliumHostDevice(args.ContainerID), mtu
-	veth := &netlink.Veth{LinkAttrs: la, PeerName: args.IfName, PeerNamespace: netlink.NsFd(int(pod.Fd()))}
-	if err := netlink.LinkAdd(veth); err != nil {
-		return nil, fmt.Errorf("veth %s: %w", la.Name, err)
-	}
-	host, err := netlink.LinkByName(la.Name)
-	if err != nil {
-		return nil, fmt.Errorf("device %s: %w", la.Name, err)
-	}
-	if err := netlink.LinkSetUp(host); err != nil {
-		return nil, fmt.Errorf("device %s: up: %w", la.Name, err)
-	}
-	return host, nil
-}
-
-// ciliumPodSide gives the pod's end its addresses and routes, and reads its
-// hardware address.
-func ciliumPodSide(args *skel.CmdArgs, ips []*current.IPConfig) (net.HardwareAddr, error) {
-	var mac net.HardwareAddr
-	err := netns.Do(podNS(args), func() error {
-		dev, err := netlink.LinkByName(args.IfName)
-		if err != nil {
-			return fmt.Errorf("device %s: %w", args.IfName, err)
-		}
-		mac = dev.Attrs().HardwareAddr
-		if err := netlink.LinkSetUp(dev); err != nil {
-			return fmt.Errorf("device %s: up: %w", args.IfName, err)
-		}
-		for _, ip := range ips {
-			if err := podAddress(dev, &ip.Address, ip.Gateway); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return mac, err
 }
 
 // ciliumEndpoint makes the pod known to the node's programs and attaches its

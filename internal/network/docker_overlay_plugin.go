@@ -36,16 +36,9 @@ func dockerOverlayAdd(args *skel.CmdArgs) (err error) {
 	if err := dockerVeth(conf, args, address); err != nil {
 		return err
 	}
-	err = netns.Do(podNS(args), func() error {
-		dev, err := netlink.LinkByName(args.IfName)
-		if err != nil {
-			return fmt.Errorf("device %s: %w", args.IfName, err)
-		}
+	_, err = onPodDevice(args, func(dev netlink.Link) error {
 		if err := netlink.AddrAdd(dev, &netlink.Addr{IPNet: &result.IPs[0].Address}); err != nil {
 			return fmt.Errorf("address %s: %w", address, err)
-		}
-		if err := netlink.LinkSetUp(dev); err != nil {
-			return fmt.Errorf("device %s: up: %w", args.IfName, err)
 		}
 		return nil
 	})

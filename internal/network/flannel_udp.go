@@ -5,14 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
-	"path/filepath"
-	"strings"
-	"time"
 
 	"github.com/vishvananda/netlink"
 
-	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/tunnel"
 )
@@ -77,9 +72,7 @@ func flannelUDPNode(ctx context.Context, self Node, nodes []Node) error {
 	return nil
 }
 
-// startForwarder starts this program as the node's forwarder. It outlives this
-// process where the lab does; whoever takes the lab down kills what is in its
-// namespaces.
+// startForwarder starts flannel's forwarder.
 func startForwarder(self Node, nodes []Node) error {
 	c := tunnel.Config{Device: flannelUDPDevice, Local: netip.AddrPortFrom(self.Address.Addr(), flannelUDPPort)}
 	for _, peer := range nodes {
@@ -91,40 +84,20 @@ func startForwarder(self Node, nodes []Node) error {
 	if err != nil {
 		return err
 	}
-	program, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	log, err := os.Create(forwarderLog(self))
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	r := exec.NewRunner()
-	defer r.Close()
-	return r.Detach(exec.Cmd{Argv: []string{program, "tunnel", arg}, NetNS: self.NS.Path}, log)
+	return runForwarder(self, arg)
 }
-
-func forwarderLog(self Node) string { return filepath.Join(self.DataDir, "tunnel.log") }
 
 // forwarderDevice waits for the device, which tells that the forwarder is ready.
 func forwarderDevice(ctx context.Context, h *netlink.Handle, self Node) (netlink.Link, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, errors.New("the forwarder made no device"))
-	defer cancel()
-	for {
-		dev, err := netns.Link(h, flannelUDPDevice)
+	var dev netlink.Link
+	err := awaitForwarder(ctx, self, "it made no device", func() (bool, error) {
+		var err error
 		var gone netlink.LinkNotFoundError
-		if !errors.As(err, &gone) {
-			return dev, err
+		dev, err = netns.Link(h, flannelUDPDevice)
+		if errors.As(err, &gone) {
+			return false, nil
 		}
-		said, _ := os.ReadFile(forwarderLog(self))
-		if text := strings.TrimSpace(string(said)); text != "" {
-			return nil, fmt.Errorf("the forwarder said: %s", text)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+		return true, err
+	})
+	return dev, err
 }

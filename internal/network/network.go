@@ -165,12 +165,18 @@ func List() []Network {
 
 // Find looks a network up by name; the error lists the known names.
 func Find(name string) (Network, error) {
+	return named("network", name, List(), func(n Network) string { return n.Name })
+}
+
+// named finds one of a list by its name.
+func named[T any](what, name string, list []T, nameOf func(T) string) (T, error) {
 	var known []string
-	for _, n := range List() {
-		if n.Name == name {
-			return n, nil
+	for _, x := range list {
+		if nameOf(x) == name {
+			return x, nil
 		}
-		known = append(known, n.Name)
+		known = append(known, nameOf(x))
 	}
-	return Network{}, fmt.Errorf("unknown network %q (known: %s)", name, strings.Join(known, ", "))
+	var none T
+	return none, fmt.Errorf("unknown %s %q (known: %s)", what, name, strings.Join(known, ", "))
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"os"
 
 	"github.com/containernetworking/cni/pkg/invoke"
 	"github.com/containernetworking/cni/pkg/skel"
@@ -92,6 +93,75 @@ func aloneMask(ip net.IP) net.IPMask {
 		bits = 32
 	}
 	return net.CIDRMask(bits, bits)
+}
+
+// podVeth makes a pair with one end in the pod, of that hardware address where
+// one is given, and gives the other, which is up and here.
+func podVeth(args *skel.CmdArgs, host string, mtu int, mac net.HardwareAddr) (netlink.Link, error) {
+	pod, err := os.Open(args.Netns)
+	if err != nil {
+		return nil, err
+	}
+	defer pod.Close()
+	la := netlink.NewLinkAttrs()
+	la.Name, la.MTU = host, mtu
+	veth := &netlink.Veth{LinkAttrs: la, PeerName: args.IfName, PeerNamespace: netlink.NsFd(int(pod.Fd())), PeerHardwareAddr: mac}
+	if err := netlink.LinkAdd(veth); err != nil {
+		return nil, fmt.Errorf("veth %s: %w", host, err)
+	}
+	dev, err := netlink.LinkByName(host)
+	if err != nil {
+		return nil, fmt.Errorf("device %s: %w", host, err)
+	}
+	if err := netlink.LinkSetUp(dev); err != nil {
+		return nil, fmt.Errorf("device %s: up: %w", host, err)
+	}
+	return dev, nil
+}
+
+// onPodDevice sets the pod's device up, does what is to be done to it in the
+// pod's namespace, and gives its hardware address.
+func onPodDevice(args *skel.CmdArgs, do func(dev netlink.Link) error) (net.HardwareAddr, error) {
+	var mac net.HardwareAddr
+	err := netns.Do(podNS(args), func() error {
+		dev, err := netlink.LinkByName(args.IfName)
+		if err != nil {
+			return fmt.Errorf("device %s: %w", args.IfName, err)
+		}
+		mac = dev.Attrs().HardwareAddr
+		if err := netlink.LinkSetUp(dev); err != nil {
+			return fmt.Errorf("device %s: up: %w", args.IfName, err)
+		}
+		return do(dev)
+	})
+	return mac, err
+}
+
+// subnetPodSide gives the pod's end an address of a subnet and a default route
+// by a gateway in it.
+func subnetPodSide(args *skel.CmdArgs, addr *net.IPNet, gateway net.IP) (net.HardwareAddr, error) {
+	return onPodDevice(args, func(dev netlink.Link) error {
+		if err := netlink.AddrAdd(dev, &netlink.Addr{IPNet: addr}); err != nil {
+			return fmt.Errorf("address %s: %w", addr, err)
+		}
+		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: dev.Attrs().Index, Gw: gateway}); err != nil {
+			return fmt.Errorf("default route: %w", err)
+		}
+		return nil
+	})
+}
+
+// alonePodSide gives the pod's end its addresses, each alone in its subnet, and
+// its routes by the gateway of each.
+func alonePodSide(args *skel.CmdArgs, ips []*current.IPConfig, gateway func(*current.IPConfig) net.IP) (net.HardwareAddr, error) {
+	return onPodDevice(args, func(dev netlink.Link) error {
+		for _, ip := range ips {
+			if err := podAddress(dev, &ip.Address, gateway(ip)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // podAddress gives a pod's device an address that is alone in its subnet, and

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/netip"
 	"os"
-	"strings"
 
 	"github.com/cnibench/cnibench/internal/netns"
 )
@@ -62,14 +61,7 @@ func ServiceProxies() []ServiceProxy {
 // FindServiceProxy looks a service proxy up by name; the error lists the known
 // names.
 func FindServiceProxy(name string) (ServiceProxy, error) {
-	var known []string
-	for _, p := range ServiceProxies() {
-		if p.Name == name {
-			return p, nil
-		}
-		known = append(known, p.Name)
-	}
-	return ServiceProxy{}, fmt.Errorf("unknown service proxy %q (known: %s)", name, strings.Join(known, ", "))
+	return named("service proxy", name, ServiceProxies(), func(p ServiceProxy) string { return p.Name })
 }
 
 // outside matches, in a rule of a program, what kube-proxy masquerades on its

@@ -112,17 +112,17 @@ func weaveAdd(args *skel.CmdArgs) (err error) {
 		return fmt.Errorf("device %s: %w", weaveBridge, err)
 	}
 	host := fmt.Sprintf("vethwepl%x", sha1.Sum([]byte(args.ContainerID)))[:15]
-	if err := bridgedVeth(args, host, conf.MTU, weaveMAC(address)); err != nil {
-		return err
-	}
-	dev, err := netlink.LinkByName(host)
+	dev, err := podVeth(args, host, conf.MTU, weaveMAC(address))
 	if err != nil {
-		return fmt.Errorf("device %s: %w", host, err)
+		return err
 	}
 	if err := netlink.LinkSetMasterByIndex(dev, bridge.Attrs().Index); err != nil {
 		return fmt.Errorf("device %s on %s: %w", host, weaveBridge, err)
 	}
-	mac, err := bridgedPodSide(args, &ip.Address, ip.Gateway, true)
+	if err := netns.OffloadsOff(podNS(args), args.IfName); err != nil {
+		return err
+	}
+	mac, err := subnetPodSide(args, &ip.Address, ip.Gateway)
 	if err != nil {
 		return err
 	}

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
-	"time"
 
-	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/tunnel"
 )
@@ -46,9 +44,7 @@ func weaveSleeve() Network {
 	return n
 }
 
-// startSleeve starts this program as the node's router and waits until it
-// forwards. It outlives this process where the lab does, as flannel/udp's
-// forwarder.
+// startSleeve starts the node's router and waits until it forwards.
 func startSleeve(ctx context.Context, self Node, nodes []Node) error {
 	at := func(n Node) netip.AddrPort { return netip.AddrPortFrom(n.Address.Addr(), weavePort) }
 	s := tunnel.Sleeve{
@@ -64,38 +60,14 @@ func startSleeve(ctx context.Context, self Node, nodes []Node) error {
 	if err != nil {
 		return err
 	}
-	program, err := os.Executable()
-	if err != nil {
+	if err := runForwarder(self, arg); err != nil {
 		return err
 	}
-	log, err := os.Create(forwarderLog(self))
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	r := exec.NewRunner()
-	defer r.Close()
-	if err := r.Detach(exec.Cmd{Argv: []string{program, "tunnel", arg}, NetNS: self.NS.Path}, log); err != nil {
-		return err
-	}
-	return awaitRouter(ctx, self, s.Ready)
-}
-
-func awaitRouter(ctx context.Context, self Node, ready string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, errors.New("it does not get ready"))
-	defer cancel()
-	for {
-		if _, err := os.Stat(ready); err == nil {
-			return nil
+	return awaitForwarder(ctx, self, "it carries no frames", func() (bool, error) {
+		_, err := os.Stat(s.Ready)
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, nil
 		}
-		said, _ := os.ReadFile(forwarderLog(self)) // none: it has said nothing yet
-		if text := strings.TrimSpace(string(said)); text != "" {
-			return fmt.Errorf("it said: %s", text)
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+		return true, err
+	})
 }

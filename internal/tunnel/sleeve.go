@@ -182,25 +182,12 @@ func capture(device string) (int, error) {
 	return fd, nil
 }
 
-// loop is one thread for both ways: while either end has frames it does not
-// wait.
+// loop goes on until ctx ends. A device that is down is not gone.
 func (f *sleeve) loop(ctx context.Context) error {
-	fds := []unix.PollFd{{Fd: int32(f.captured), Events: unix.POLLIN}, {Fd: int32(f.udp), Events: unix.POLLIN}}
-	for ctx.Err() == nil {
-		if _, err := unix.Poll(fds, pollMillis); err != nil && !errors.Is(err, unix.EINTR) {
-			return fmt.Errorf("poll: %w", err)
-		}
-		if fds[0].Revents&unix.POLLNVAL != 0 {
-			return errors.New("the captured device is gone")
-		}
-		for out, in := true, true; out || in; {
-			out, in = f.toPeers(), f.toDevice()
-			if ctx.Err() != nil {
-				return nil
-			}
-		}
-	}
-	return nil
+	return pump(ctx, f.captured, f.udp, unix.POLLNVAL, func() bool {
+		out, in := f.toPeers(), f.toDevice()
+		return out || in
+	})
 }
 
 // toPeers takes the frames that the device has, up to maxBatch, and sends as

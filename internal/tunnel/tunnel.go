@@ -126,19 +126,27 @@ func openTun(name string) (int, error) {
 	return fd, nil
 }
 
-// loop is one thread for both ways, as flannel's proxy is: while either end has
-// packets it does not wait.
+// loop goes on until ctx ends.
 func (f *forwarder) loop(ctx context.Context) error {
-	fds := []unix.PollFd{{Fd: int32(f.tun), Events: unix.POLLIN}, {Fd: int32(f.udp), Events: unix.POLLIN}}
+	return pump(ctx, f.tun, f.udp, unix.POLLERR|unix.POLLNVAL, func() bool {
+		out, in := f.toNode(), f.toDevice()
+		return out || in
+	})
+}
+
+// pump is one thread for both ways, as flannel's and weave's are: while step
+// says that either end has something it does not wait. gone are the events that
+// tell that the device is not there any more.
+func pump(ctx context.Context, device, udp int, gone int16, step func() bool) error {
+	fds := []unix.PollFd{{Fd: int32(device), Events: unix.POLLIN}, {Fd: int32(udp), Events: unix.POLLIN}}
 	for ctx.Err() == nil {
 		if _, err := unix.Poll(fds, pollMillis); err != nil && !errors.Is(err, unix.EINTR) {
 			return fmt.Errorf("poll: %w", err)
 		}
-		if fds[0].Revents&(unix.POLLERR|unix.POLLNVAL) != 0 {
-			return errors.New("the tun device is gone")
+		if fds[0].Revents&gone != 0 {
+			return errors.New("the device is gone")
 		}
-		for out, in := true, true; out || in; {
-			out, in = f.toNode(), f.toDevice()
+		for step() {
 			if ctx.Err() != nil {
 				return nil
 			}
