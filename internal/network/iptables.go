@@ -6,9 +6,6 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
-
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/netns"
 )
@@ -92,58 +89,6 @@ func restore(ctx context.Context, self Node, tables ...*table) error {
 	})
 	if err != nil {
 		return fmt.Errorf("%s: rules: %w", self.Name, err)
-	}
-	return nil
-}
-
-// ipset is a set and its members.
-type ipset struct {
-	name, kind string // kind is "hash:net", "hash:ip" …
-	members    []netip.Prefix
-	// entries are the members of sets of other kinds than these two.
-	entries []netlink.IPSetEntry
-}
-
-// fillSets makes sets where they are not there yet, and adds the members.
-func fillSets(self Node, sets ...ipset) error {
-	var h *netlink.Handle
-	err := netns.Do(self.NS, func() (err error) {
-		h, err = netlink.NewHandle(unix.NETLINK_NETFILTER)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("ipset in %s: %w", self.NS.Name, err)
-	}
-	defer h.Close()
-	for _, s := range sets {
-		if err := s.fill(h); err != nil {
-			return fmt.Errorf("ipset %s in %s: %w", s.name, self.NS.Name, err)
-		}
-	}
-	return nil
-}
-
-func (s ipset) fill(h *netlink.Handle) error {
-	options := netlink.IpsetCreateOptions{Replace: true, Family: unix.AF_INET}
-	if s.kind == "bitmap:port" {
-		options.Family, options.PortTo = 0, 65535
-	}
-	if err := h.IpsetCreate(s.name, s.kind, options); err != nil {
-		return err
-	}
-	entries := s.entries
-	for _, m := range s.members {
-		entry := netlink.IPSetEntry{IP: m.Addr().AsSlice()}
-		if s.kind == "hash:net" {
-			entry.CIDR = uint8(m.Bits())
-		}
-		entries = append(entries, entry)
-	}
-	for _, e := range entries {
-		e.Replace = true
-		if err := h.IpsetAdd(s.name, &e); err != nil {
-			return fmt.Errorf("add %v: %w", e.IP, err)
-		}
 	}
 	return nil
 }

@@ -151,7 +151,7 @@ func ipvsSets(self Node, services []Service) []ipset {
 		bound.members = append(bound.members, single(s.Address.Addr()))
 		if s.NodePort != 0 {
 			p := ports[s.Protocol]
-			p.entries = append(p.entries, netlink.IPSetEntry{Port: &s.NodePort})
+			p.ports = append(p.ports, s.NodePort)
 		}
 		for _, e := range s.Endpoints {
 			if !self.PodCIDR.Contains(e.Addr()) {

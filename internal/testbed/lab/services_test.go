@@ -225,7 +225,10 @@ func TestAServiceReachesAllItsBackends(t *testing.T) {
 		if err := c.syncProxy(t.Context(), append(c.services(), services...)); err != nil {
 			t.Fatal(err)
 		}
-		const times = 100 // one of four backends is left out by chance once in 10^12
+		times := 100 // one of four backends is left out by chance once in 10^12
+		if p.Name == "ipvs" {
+			times = 12 // it takes them in turn
+		}
 		for _, to := range []netip.AddrPort{
 			netip.AddrPortFrom(address, 80), netip.AddrPortFrom(c.nodes[0].Address.Addr(), port), netip.AddrPortFrom(c.nodes[1].Address.Addr(), port),
 		} {
@@ -239,7 +242,7 @@ func TestAServiceReachesAllItsBackends(t *testing.T) {
 				}
 			}
 		}
-		servicesWereHit(t, c, p, 2*times)
+		servicesWereHit(t, c, p, uint64(2*times))
 	})
 }
 
@@ -347,8 +350,11 @@ func TestEveryNetworkHasServices(t *testing.T) {
 func TestManyServices(t *testing.T) {
 	eachProxy(t, func(t *testing.T, p network.ServiceProxy) {
 		services := 3000
-		if p.AtSockets != nil {
+		switch {
+		case p.AtSockets != nil:
 			services = 10_000
+		case labtest.InVM():
+			services = 1000 // emulation takes ten times as long
 		}
 		began := time.Now()
 		l, c := buildServices(t, "bridge", p.Name, services, 2)

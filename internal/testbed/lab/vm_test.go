@@ -16,12 +16,20 @@ func featuresInVM() []string {
 	return []string{"ipip", "geneve", "ipvlan", "wireguard", "openvswitch", "openvswitch or tun", "ip_vs", "bond", "netem"}
 }
 
+func inVM(f netns.Feature) bool { return slices.Contains(featuresInVM(), f.Name) }
+
 // testsInVM are the tests to run there: of links, of Open vSwitch, and those that
-// go through all networks, for the networks that need one of the features.
+// go through all networks and service proxies, for those that need one of the
+// features.
 func testsInVM() []string {
 	all := []string{"^TestAggregatedLink", "^TestFibreDelays$", "^TestOVS"}
+	for _, p := range network.ServiceProxies() {
+		if slices.ContainsFunc(p.Needs, inVM) {
+			all = append(all, "^TestAServiceReachesAllItsBackends$/^"+p.Name+"$", "^TestManyServices$/^"+p.Name+"$")
+		}
+	}
 	for _, n := range network.List() {
-		if !slices.ContainsFunc(n.Needs, func(f netns.Feature) bool { return slices.Contains(featuresInVM(), f.Name) }) {
+		if !slices.ContainsFunc(n.Needs, inVM) {
 			continue
 		}
 		tests := []string{"TestPodsReachEachOther", "TestHostPaths"}
