@@ -9,7 +9,7 @@ export CGO_ENABLED := 0
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run test test-vm quick build lint fmt tools bench-lab bench-traffic bench-probes bench-null bench-savings bench-instructions bpf web clean
+.PHONY: help run test test-vm quick build image image-tools lint fmt tools bench-lab bench-traffic bench-probes bench-null bench-savings bench-instructions bpf web clean
 
 ## help: this list
 help:
@@ -40,6 +40,14 @@ quick:
 ## build: bin/cnibench
 build:
 	go build -trimpath -buildvcs=false -ldflags '-X github.com/cnibench/cnibench/internal/cli.linkedVersion=$(VERSION)' -o bin/cnibench .
+
+## image: bin/cnibench-image.tar, the container image of bin/cnibench, made without Docker
+image: build
+	bin/cnibench image -o bin/cnibench-image.tar
+
+## image-tools: bin/cnibench-tools-image.tar, the same with the published tools as `make tools` installs them
+image-tools: build
+	bin/cnibench image --tools -o bin/cnibench-tools-image.tar
 
 ## lint: golangci-lint with the rules of .golangci.yml
 lint:

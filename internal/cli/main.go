@@ -113,6 +113,7 @@ namespaces; nothing is created in the machine's own namespace.`,
 		labCommand(stdout, stderr),
 		hostsCommand(stderr),
 		pushCommand(stdout),
+		imageCommand(stdout, stderr),
 		agentCommand(stdout),
 		tunnelCommand(),
 	)

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/image"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+// written is what cnibench image --json prints.
+type written struct {
+	image.Info
+	File string `json:"file"`
+}
+
+func imageCommand(stdout, stderr io.Writer) *cobra.Command {
+	var file, name, binary string
+	var tools, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "image",
+		Short: "write the container image of this program, without Docker",
+		Long: `image writes a tar with the container image of this program, for the nodes of a
+cluster. It is an OCI image layout and a Docker archive at once: ctr images
+import, kind load image-archive, docker load, podman load, skopeo and crane take
+it. It holds this program alone and runs as user 65532; --tools adds the published
+tools (iperf3, netperf, sockperf …) and their libraries, as they are installed on
+this machine.`,
+		Example: `  cnibench image -o cnibench-image.tar
+  kind load image-archive cnibench-image.tar
+  ctr -n k8s.io images import cnibench-image.tar   # on each node`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			spec := image.Spec{Name: cmp.Or(name, image.Name(version(), tools)), Binary: binary}
+			var err error
+			if spec.Binary == "" {
+				if spec.Binary, err = os.Executable(); err != nil {
+					return err
+				}
+			}
+			if tools {
+				runner := exec.NewRunner()
+				defer runner.Close()
+				if spec.Files, err = image.Tools(cmd.Context(), runner, toolNames()); err != nil {
+					return err
+				}
+			}
+			if file == "-" {
+				info, err := image.Write(stdout, spec)
+				if err == nil {
+					fmt.Fprintln(stderr, info.Name)
+				}
+				return err
+			}
+			info, err := writeImage(file, spec)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				enc := json.NewEncoder(stdout)
+				enc.SetIndent("", "  ")
+				return enc.Encode(written{info, file})
+			}
+			fmt.Fprintf(stdout, "%s: %s, %s, %.1f MB\n", file, info.Name, info.Platform, float64(info.Bytes)/1e6)
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&file, "output", "o", "cnibench-image.tar", "the tar to write; - is stdout")
+	flags.StringVar(&name, "name", "", "the image's name and tag, to push it to a registry of yours (default cnibench.invalid/cnibench:VERSION)")
+	flags.StringVar(&binary, "binary", "", "the static cnibench to put in, for nodes of another architecture (default this program)")
+	flags.BoolVar(&tools, "tools", false, "add the published tools, as installed here")
+	flags.BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// toolNames are the programs of all workloads.
+func toolNames() []string {
+	var names []string
+	for _, w := range workload.List() {
+		for _, t := range w.Spec().Needs {
+			names = append(names, t.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// writeImage writes the tar beside its place and moves it there when it is
+// whole.
+func writeImage(file string, spec image.Spec) (image.Info, error) {
+	out, err := os.CreateTemp(filepath.Dir(file), ".cnibench-image-*")
+	if err != nil {
+		return image.Info{}, usageError{err}
+	}
+	info, err := image.Write(out, spec)
+	err = errors.Join(err, out.Chmod(0o644), out.Close())
+	if err == nil {
+		err = os.Rename(out.Name(), file)
+	}
+	if err != nil {
+		return info, errors.Join(err, os.Remove(out.Name()))
+	}
+	return info, nil
+}
