@@ -18,8 +18,10 @@ import (
 // Campaign is one campaign file with every default filled in, so that nobody
 // after the parser needs to know one.
 type Campaign struct {
-	Name      string     `json:"name"`
-	Testbed   string     `json:"testbed"`
+	Name    string `json:"name"`
+	Testbed string `json:"testbed"`
+	// Clusters are those of the testbed kubernetes; none: the current context.
+	Clusters  []Cluster  `json:"clusters,omitempty"`
 	Networks  []Network  `json:"networks"`
 	Links     []string   `json:"links"`
 	Profiles  []string   `json:"profiles"`
@@ -52,7 +54,7 @@ type Network struct {
 // Path is from where to where.
 type Path struct {
 	From      string `json:"from"`      // pod, host
-	To        string `json:"to"`        // pod, host, cluster-ip, node-port
+	To        string `json:"to"`        // pod, host, cluster-ip, node-port, headless
 	Placement string `json:"placement"` // intra-host, inter-host
 }
 
@@ -139,7 +141,7 @@ func (c Campaign) Notes() []string {
 	}
 	var without []string
 	for _, n := range c.Networks {
-		if !n.Enforces && n.Name != result.HostNetwork {
+		if !n.Enforces && n.Name != result.HostNetwork && n.Name != Detected {
 			without = append(without, n.Name)
 		}
 	}

@@ -11,8 +11,9 @@ import (
 
 // check is what no single value can tell: whether the values fit together.
 func (d *decoder) check(c *Campaign) {
+	d.checkClusters(c)
 	for i, n := range c.Networks {
-		d.checkNetwork(place{"networks", i}, n)
+		d.checkNetwork(place{"networks", i}, n, c.Testbed)
 		c.Networks[i].Enforces = contains(d.known.Enforcing, n.Name)
 	}
 	if d.good(place{"networks"}) && d.good(place{"paths"}) {
@@ -43,8 +44,19 @@ func (d *decoder) check(c *Campaign) {
 }
 
 // checkNetwork tells a network of the user's own from a built-in one.
-func (d *decoder) checkNetwork(where place, n Network) {
+func (d *decoder) checkNetwork(where place, n Network, testbed string) {
 	if !d.good(where) {
+		return
+	}
+	if found := n.Name == Detected; found || testbed == Kubernetes {
+		switch {
+		case n.Conflist != "" || n.Conflists != nil:
+			d.fail(where, "measure it in the lab", "a conflist is of the lab: a cluster has the network that it has")
+		case found && testbed != Kubernetes:
+			d.fail(where, "name the network, or write testbed: kubernetes", "a network is %s on a cluster, and the testbed is %s", Detected, testbed)
+		case !found && n.Name != result.HostNetwork:
+			d.fail(where, "write detected: reports then have the name that was found", "network %q is no choice on a cluster", n.Name)
+		}
 		return
 	}
 	own, builtIn := n.Conflist != "" || n.Conflists != nil, contains(d.known.Networks, n.Name)
@@ -89,6 +101,9 @@ func (d *decoder) checkRules(c *Campaign) {
 		if d.root.child(name) != nil && !toService {
 			d.fail(place{name}, "add {from: pod, to: cluster-ip} to paths", "no path leads to a service")
 		}
+	}
+	if c.Testbed == Kubernetes {
+		return // whether its network enforces policies is found out
 	}
 	enforces := slices.ContainsFunc(c.Networks, func(n Network) bool { return n.Enforces })
 	if c.withPolicies() && !enforces {
@@ -207,8 +222,8 @@ func (c Campaign) combinations() float64 {
 		traffics += n
 	}
 	for _, values := range []int{len(c.Networks), len(c.Links), len(c.Profiles), len(c.Paths), len(c.MTU), len(c.Families),
-		len(c.Services), len(c.ServiceProxies), len(c.Policies)} {
-		traffics *= float64(values)
+		len(c.Services), len(c.ServiceProxies), len(c.Policies), len(c.Clusters)} {
+		traffics *= float64(max(values, 1))
 	}
 	return traffics
 }

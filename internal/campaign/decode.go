@@ -141,6 +141,9 @@ func identity(v reflect.Value) string {
 	if n, ok := v.Interface().(Network); ok {
 		return n.Name
 	}
+	if c, ok := v.Interface().(Cluster); ok {
+		return c.Name
+	}
 	return fmt.Sprintf("%#v", v.Interface())
 }
 

@@ -77,6 +77,8 @@ func keysOf(t reflect.Type, known Known) []key {
 		return campaignKeys(known)
 	case reflect.TypeFor[Network]():
 		return networkKeys()
+	case reflect.TypeFor[Cluster]():
+		return clusterKeys()
 	case reflect.TypeFor[Path]():
 		return pathKeys()
 	case reflect.TypeFor[Workload]():
@@ -95,9 +97,11 @@ func campaignKeys(known Known) []key {
 		{name: "name", required: true, kind: "name", pattern: campaignName, patternDoc: "at most 63 letters, digits, dots, dashes and underscores, a letter or digit first",
 			example: "quickstart", doc: "What the campaign is called in reports and in the name of its result directory."},
 		{name: "testbed", def: "lab", kind: "testbed", names: closed(known.Testbeds), example: "lab",
-			doc: "Where it runs: lab is network namespaces of this machine, hosts the machines of an Ansible inventory over SSH."},
-		{name: "networks", required: true, kind: "network", names: closed(known.Networks), example: "[host, bridge]",
-			doc: "The networks to measure: a name that is built in, or a mapping with a conflist of your own. host is the bare network under them, the baseline of every efficiency: without it no efficiency is computed."},
+			doc: "Where it runs: lab is network namespaces of this machine, hosts the machines of an Ansible inventory over SSH, kubernetes the clusters of a kubeconfig."},
+		{name: "clusters", defDoc: "the kubeconfig's current context", kind: "cluster", example: "[{name: a, context: a}, {name: b, context: b}]",
+			doc: "The Kubernetes clusters to measure, of the testbed kubernetes. Several are measured in turns, inside the same blocks."},
+		{name: "networks", defDoc: "required; on kubernetes [host, detected]", kind: "network", names: append(closed(known.Networks), Detected), example: "[host, bridge]",
+			doc: "The networks to measure: a name that is built in, or a mapping with a conflist of your own. host is the bare network under them, the baseline of every efficiency: without it no efficiency is computed. On kubernetes a network is found out, and is written as detected."},
 		{name: "links", def: "[unshaped]", kind: "link", names: closed(known.Links), example: "[1-gigabit, 10-gigabit]",
 			doc: "The wire between nodes."},
 		{name: "profiles", def: "[default_settings]", kind: "profile", names: closed(known.Profiles), example: "[default_settings, kernel_optimizations]",
@@ -138,8 +142,8 @@ func pathKeys() []key {
 	ends := []string{"pod", "host"}
 	return []key{
 		{name: "from", required: true, kind: "end", names: ends, example: "pod", doc: "Where the client is."},
-		{name: "to", required: true, kind: "end", names: append(ends, "cluster-ip", "node-port"), example: "pod",
-			doc: "What it sends to: the server's pod or host; or, from pods, a service's own address or its port at the address of the server's node, behind which the server's pod is."},
+		{name: "to", required: true, kind: "end", names: append(ends, "cluster-ip", "node-port", "headless"), example: "pod",
+			doc: "What it sends to: the server's pod or host; or, from pods, a service's own address or its port at the address of the server's node, behind which the server's pod is. On kubernetes also headless: the address that a service without one of its own publishes."},
 		{name: "placement", def: "inter-host", kind: "placement", names: []string{"intra-host", "inter-host"}, example: "intra-host",
 			doc: "Both on one node, or on two."},
 	}

@@ -10,7 +10,7 @@ func testKnown() Known {
 		Networks:  []string{"host", "bridge", "flannel/vxlan", "flannel/host-gw", "calico/direct", "macvlan"},
 		Links:     []string{"unshaped", "1-gigabit", "10-gigabit"},
 		Profiles:  []string{"default_settings", "kernel_optimizations"},
-		Testbeds:  []string{"lab"},
+		Testbeds:  []string{"lab", "kubernetes"},
 		Probes:    []string{"cpu", "process", "counters", "stacks"},
 		Enforcing: []string{"calico/direct"}, ServiceProxies: []string{"iptables", "nftables", "ebpf"},
 		Workloads: []workload.Spec{

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -21,8 +22,19 @@ func Schema(known Known) ([]byte, error) {
 	s := schemaOf(reflect.TypeFor[Campaign](), key{}, known)
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	s["title"] = "cnibench campaign"
-	s["if"] = schema{"required": []string{"families"}, "properties": schema{"families": schema{"contains": schema{"const": "ipv6"}}}}
-	s["then"] = schema{"properties": schema{"mtu": schema{"items": schema{"minimum": minIPv6MTU}}}}
+	given := schema{}
+	for _, name := range clusterGivens() {
+		given[name] = false
+	}
+	given["networks"] = schema{"items": schema{"enum": []string{result.HostNetwork, Detected}}}
+	s["allOf"] = []schema{
+		{"if": schema{"required": []string{"families"}, "properties": schema{"families": schema{"contains": schema{"const": "ipv6"}}}},
+			"then": schema{"properties": schema{"mtu": schema{"items": schema{"minimum": minIPv6MTU}}}}},
+		{"if": schema{"required": []string{"testbed"}, "properties": schema{"testbed": schema{"const": Kubernetes}}},
+			"then": schema{"properties": given},
+			"else": schema{"required": []string{"networks"}, "properties": schema{"clusters": false,
+				"networks": schema{"items": schema{"not": schema{"const": Detected}}}}}},
+	}
 	out, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("campaign schema: %w", err)
@@ -32,6 +44,8 @@ func Schema(known Known) ([]byte, error) {
 
 func schemaOf(t reflect.Type, k key, known Known) schema {
 	switch t {
+	case reflect.TypeFor[Cluster]():
+		return objectSchema(t, clusterKeys(), known)
 	case reflect.TypeFor[Network]():
 		return networkSchema(known)
 	case reflect.TypeFor[Workload]():
@@ -108,7 +122,7 @@ func networkSchema(known Known) schema {
 	name["not"] = schema{"enum": names}
 	builtIn := schema{"type": "object", "required": []string{"name"}, "additionalProperties": false,
 		"properties": schema{"name": schema{"enum": names}}}
-	return schema{"anyOf": []schema{{"enum": names}, builtIn, own}}
+	return schema{"anyOf": []schema{{"enum": append(names, Detected)}, builtIn, own}}
 }
 
 // workloadsSchema has one alternative for each workload, with the keys that it

@@ -12,7 +12,12 @@ import (
 
 // Cells is the full matrix of a campaign: every combination once, in an order
 // that does not depend on the order of the file.
+//
+// Of a campaign on clusters it needs what was found there.
 func Cells(c campaign.Campaign) []result.Cell {
+	if c.Testbed == campaign.Kubernetes {
+		return clusterCells(c)
+	}
 	var bases []result.Cell
 	for _, link := range c.Links {
 		for _, profile := range c.Profiles {
@@ -39,6 +44,36 @@ func Cells(c campaign.Campaign) []result.Cell {
 	}
 	slices.SortFunc(all, result.Cell.Compare)
 	return slices.Compact(all)
+}
+
+// clusterCells are those of each cluster with the network and MTU that it has.
+// Where several have the same network the cluster is in its name, after an @:
+// tables would otherwise have two rows of one name.
+func clusterCells(c campaign.Campaign) []result.Cell {
+	having := map[string]int{}
+	for _, cluster := range c.Clusters {
+		having[cluster.Found.Network]++
+	}
+	var all []result.Cell
+	for _, cluster := range c.Clusters {
+		found, one := cluster.Found, c
+		if having[found.Network] > 1 {
+			found.Network += "@" + cluster.Name
+		}
+		one.Testbed, one.MTU, one.Networks = "", []int{found.MTU}, nil
+		for _, n := range c.Networks {
+			if n.Name == campaign.Detected {
+				n.Name, n.Enforces = found.Network, found.Enforces
+			}
+			one.Networks = append(one.Networks, n)
+		}
+		for _, cell := range Cells(one) {
+			cell.Cluster = cluster.Name
+			all = append(all, cell)
+		}
+	}
+	slices.SortFunc(all, result.Cell.Compare)
+	return all
 }
 
 // ways are the networks with their paths, each once. On the network host a pod

@@ -419,3 +419,26 @@ func TestEstimateTuning(t *testing.T) {
 		}
 	}
 }
+
+func TestCellsOfClusters(t *testing.T) {
+	c := matrix("host", campaign.Detected)
+	c.Testbed, c.MTU, c.Policies = campaign.Kubernetes, nil, []int{0, 10}
+	c.Workloads = c.Workloads[1:]
+	c.Clusters = []campaign.Cluster{
+		{Name: "a", Found: campaign.Found{Network: "bridge", MTU: 1500}},
+		{Name: "b", Found: campaign.Found{Network: "cilium/native", MTU: 9000, Enforces: true}},
+		{Name: "c", Found: campaign.Found{Network: "bridge", MTU: 1500}},
+	}
+	var got []string
+	for _, cell := range Cells(c) {
+		got = append(got, fmt.Sprintf("%s of %s at %d with %d", cell.Network, cell.Cluster, cell.MTU, cell.Policies))
+		if b := cell.Baseline(); b.Cluster != cell.Cluster || b.MTU != cell.MTU {
+			t.Errorf("the baseline of %v is %v", cell, b)
+		}
+	}
+	want := []string{"bridge@a of a at 1500 with 0", "bridge@c of c at 1500 with 0", "host of a at 1500 with 0", "host of c at 1500 with 0",
+		"cilium/native of b at 9000 with 0", "host of b at 9000 with 0", "cilium/native of b at 9000 with 10"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

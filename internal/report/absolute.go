@@ -66,8 +66,10 @@ func (e entry) cell() cell { return nameOf(e.name, ofNetwork(e.summary.Cell.Netw
 // entries are the networks of a traffic that have a value, the baseline first.
 func (d *document) entries(g *group, t result.Cell) []entry {
 	var out []entry
-	if b, ok := g.baselines[t]; ok && b.OK > 0 {
-		out = append(out, entry{result.HostNetwork + " (baseline)", b})
+	for _, cluster := range g.baseClusters() {
+		if b, ok := g.baselines[inCluster(t, cluster)]; ok && b.OK > 0 {
+			out = append(out, entry{hostOf(cluster) + " (baseline)", b})
+		}
 	}
 	for _, n := range g.networks {
 		if s, ok := g.cell(n, t); ok && s.OK > 0 {

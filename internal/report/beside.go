@@ -114,8 +114,10 @@ func (d *document) allEntries(g *group, traffics []result.Cell) []entry {
 		}
 	}
 	for _, t := range traffics {
-		if b, ok := g.baselines[t]; ok && b.OK > 0 {
-			add(entry{result.HostNetwork + " (baseline)", b})
+		for _, cluster := range g.baseClusters() {
+			if b, ok := g.baselines[inCluster(t, cluster)]; ok && b.OK > 0 {
+				add(entry{hostOf(cluster) + " (baseline)", b})
+			}
 		}
 	}
 	for _, n := range g.networks {
@@ -131,7 +133,7 @@ func (d *document) allEntries(g *group, traffics []result.Cell) []entry {
 // summaryOf is what an entry's network, or the baseline, has for a traffic.
 func (d *document) summaryOf(g *group, e entry, t result.Cell) (stat.CellSummary, bool) {
 	if e.summary.Cell.IsBaseline() {
-		if b, ok := g.baselines[t]; ok {
+		if b, ok := g.baselines[inCluster(t, e.summary.Cell.Cluster)]; ok {
 			return b, true
 		}
 	}

@@ -22,6 +22,7 @@ type csvFactor struct {
 func csvFactors() []csvFactor {
 	return []csvFactor{
 		{"network", func(c result.Cell) string { return c.Network }},
+		{"cluster", func(c result.Cell) string { return c.Cluster }},
 		{"path", func(c result.Cell) string { return c.Path }},
 		{"placement", func(c result.Cell) string { return c.Placement }},
 		{"link", func(c result.Cell) string { return c.Link }},
@@ -103,7 +104,7 @@ const (
 // kindOf is the kind of a column of the long form. All else are numbers.
 func kindOf(column string) columnKind {
 	switch column {
-	case "network", "path", "placement", "link", "profile", "family", "workload", "test", "protocol", "direction", "service_proxy",
+	case "network", "cluster", "path", "placement", "link", "profile", "family", "workload", "test", "protocol", "direction", "service_proxy",
 		"state", "metric", "unit", "statistic", "model_of", "reason", "compared_metric", "compared_with":
 		return textColumn
 	case "udp_gso", "zero_copy", "pin_cpus", "primary", "link_bound":
@@ -130,7 +131,7 @@ func (d *document) longRows() iter.Seq[[]string] {
 		}
 		for _, g := range d.Analysis.Goals {
 			for _, r := range g.Ranked {
-				factors := factorsOf(result.Cell{Network: r.Network, Profile: r.Profile})
+				factors := factorsOf(result.Cell{Network: r.Network, Cluster: r.Cluster, Profile: r.Profile})
 				if !yield(append(factors, d.csvGoal(g, r)...)) {
 					return
 				}
@@ -256,7 +257,7 @@ func (d *document) csvEfficiency(s stat.CellSummary, metric string, wanted bool)
 	}
 	row[4] = boolean(metric == s.Primary)
 	group := s.Cell
-	group.Network = ""
+	group.Network, group.Cluster = "", ""
 	for _, r := range d.Analysis.Rankings {
 		if r.Group != group || r.Metric != metric {
 			continue

@@ -36,10 +36,13 @@ type rules struct {
 type group struct {
 	place    place
 	networks []string
+	// clusters has the cluster of each network that is of one: a network has
+	// another name in each (plan.Cells).
+	clusters map[string]string
 	// traffics are cells with nothing but the workload's factors.
 	traffics  []result.Cell
 	cells     map[result.Cell]stat.CellSummary
-	baselines map[result.Cell]stat.CellSummary // by traffic
+	baselines map[result.Cell]stat.CellSummary // by traffic with a cluster
 	rankings  map[result.Cell][]stat.Ranking   // by traffic
 }
 
@@ -48,7 +51,7 @@ func placeOf(c result.Cell) place {
 }
 
 func trafficOf(c result.Cell) result.Cell {
-	c.Network, c.Path, c.Placement, c.Link, c.Profile, c.MTU = "", "", "", "", "", 0
+	c.Network, c.Cluster, c.Path, c.Placement, c.Link, c.Profile, c.MTU = "", "", "", "", "", "", 0
 	c.Services, c.ServiceProxy, c.Policies = 0, "", 0
 	return c
 }
@@ -56,6 +59,7 @@ func trafficOf(c result.Cell) result.Cell {
 // at is the cell of a network and a traffic in the group.
 func (g *group) at(network string, traffic result.Cell) result.Cell {
 	p := g.place
+	traffic.Cluster = g.clusters[network]
 	traffic.Network, traffic.Path, traffic.Placement, traffic.Link, traffic.Profile, traffic.MTU =
 		network, p.path, p.placement, p.link, p.profile, p.mtu
 	traffic.Services, traffic.ServiceProxy, traffic.Policies = p.rules.services, p.rules.serviceProxy, p.rules.policies
@@ -101,7 +105,7 @@ func newDocument(in Input) *document {
 		p := placeOf(s.Cell)
 		g := byPlace[p]
 		if g == nil {
-			g = &group{place: p, cells: map[result.Cell]stat.CellSummary{}, baselines: map[result.Cell]stat.CellSummary{}, rankings: map[result.Cell][]stat.Ranking{}}
+			g = &group{place: p, clusters: map[string]string{}, cells: map[result.Cell]stat.CellSummary{}, baselines: map[result.Cell]stat.CellSummary{}, rankings: map[result.Cell][]stat.Ranking{}}
 			byPlace[p] = g
 			d.groups = append(d.groups, g)
 		}
@@ -124,13 +128,41 @@ func (g *group) add(s stat.CellSummary, byCell map[result.Cell]stat.CellSummary)
 	g.cells[s.Cell] = s
 	if !slices.Contains(g.networks, s.Cell.Network) {
 		g.networks = append(g.networks, s.Cell.Network)
+		g.clusters[s.Cell.Network] = s.Cell.Cluster
 	}
 	if !slices.Contains(g.traffics, t) {
 		g.traffics = append(g.traffics, t)
 	}
 	if b, ok := byCell[s.Cell.Baseline()]; ok && !s.Cell.IsBaseline() {
-		g.baselines[t] = b
+		g.baselines[inCluster(t, s.Cell.Cluster)] = b
 	}
+}
+
+// inCluster is a traffic in a cluster: what baselines are known by.
+func inCluster(traffic result.Cell, cluster string) result.Cell {
+	traffic.Cluster = cluster
+	return traffic
+}
+
+// baseClusters are the clusters that have a baseline, sorted; "" where the
+// testbed is none.
+func (g *group) baseClusters() []string {
+	var out []string
+	for t := range g.baselines {
+		if !slices.Contains(out, t.Cluster) {
+			out = append(out, t.Cluster)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// hostOf names the bare network of a cluster.
+func hostOf(cluster string) string {
+	if cluster == "" {
+		return result.HostNetwork
+	}
+	return result.HostNetwork + " of " + cluster
 }
 
 // sort puts the networks in the order of the first ranking, then of their names.

@@ -77,12 +77,12 @@ func (d *document) efficiencyTable(g *group) *table {
 	if t.Legend = relative; relative {
 		t.Drawn = drawnHeat
 	}
-	if len(g.baselines) > 0 {
-		name := result.HostNetwork + " (baseline)"
+	for _, cluster := range g.baseClusters() {
+		name := hostOf(cluster) + " (baseline)"
 		if relative {
-			name = result.HostNetwork + " = 100 %"
+			name = hostOf(cluster) + " = 100 %"
 		}
-		t.Rows = append(t.Rows, d.baselineRow(g, name))
+		t.Rows = append(t.Rows, d.baselineRow(g, cluster, name))
 	}
 	if ranked {
 		t.Notes = append(t.Notes, "Behind a figure: its place; a span (1–3) is shared, cannot be told apart.")
@@ -133,10 +133,10 @@ func (g *group) rank(network string, traffic result.Cell) string {
 }
 
 // baselineRow holds the baseline's absolute values, which are the 100 %.
-func (d *document) baselineRow(g *group, name string) []cell {
+func (d *document) baselineRow(g *group, cluster, name string) []cell {
 	row := []cell{nameOf(name, ofNetwork(result.HostNetwork))}
 	for _, t := range g.traffics {
-		b, ok := g.baselines[t]
+		b, ok := g.baselines[inCluster(t, cluster)]
 		switch {
 		case !ok:
 			row = append(row, text("none"))

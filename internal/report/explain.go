@@ -96,7 +96,7 @@ func (d *document) explainTraffic(g *group, network string, t result.Cell) (Expl
 		return ExplainedTraffic{}, false
 	}
 	x := ExplainedTraffic{Traffic: t.Traffic(), cell: s.Cell}
-	base, hasBase := g.baselines[t]
+	base, hasBase := g.baselines[inCluster(t, s.Cell.Cluster)]
 	if a := s.Attribution; a != nil {
 		x.Cost, x.Now, x.Attribution = costByStacks, a.Total, a
 		p := perWorkOf(a.Work)

@@ -124,7 +124,7 @@ func (d *document) promCell(f *promFamilies, s stat.CellSummary) {
 			with([2]string{"metric", name}, [2]string{"primary", boolean(name == s.Primary)})...)
 	}
 	group := s.Cell
-	group.Network = ""
+	group.Network, group.Cluster = "", ""
 	for _, r := range d.Analysis.Rankings {
 		for _, n := range r.Ranked {
 			if r.Group == group && n.Network == s.Cell.Network {

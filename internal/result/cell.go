@@ -12,6 +12,9 @@ import (
 type Cell struct {
 	// Network is the network's name, "flannel/vxlan"; HostNetwork is the baseline.
 	Network string `json:"network"`
+	// Cluster is the campaign's name of the Kubernetes cluster that was measured;
+	// absent where the testbed is none.
+	Cluster string `json:"cluster,omitempty"`
 	// Path is from where to where: one of the Path constants.
 	Path string `json:"path"`
 	// Placement is one of the Placement constants.
@@ -84,6 +87,9 @@ const (
 	// its port at the address of the server's node.
 	PathPodToClusterIP = "pod-to-cluster-ip"
 	PathPodToNodePort  = "pod-to-node-port"
+	// PathPodToHeadless leads to the address that a service without one of its own
+	// publishes: the server's pod.
+	PathPodToHeadless = "pod-to-headless"
 
 	IntraHost = "intra-host"
 	InterHost = "inter-host"
@@ -100,8 +106,8 @@ func Twin(network string) string { return network + twinMark }
 func OneName(network string) string { return strings.TrimSuffix(network, twinMark) }
 
 // Baseline is the cell that c's efficiency is computed against: the same
-// traffic on the network host, whose only path is host-to-host and which has
-// neither services nor policies.
+// traffic on the network host of the same cluster, whose only path is
+// host-to-host and which has neither services nor policies.
 func (c Cell) Baseline() Cell {
 	c.Network, c.Path = HostNetwork, PathHostToHost
 	c.Services, c.ServiceProxy, c.Policies = 0, "", 0
@@ -128,7 +134,7 @@ func (c Cell) Compare(d Cell) int {
 		cmp.Compare(c.RateBitsPerSecond, d.RateBitsPerSecond), cmp.Compare(c.RatePerSecond, d.RatePerSecond),
 		cmp.Compare(c.Pods, d.Pods), cmp.Compare(c.BackgroundStreams, d.BackgroundStreams),
 		cmp.Compare(b2i(c.UDPGSO), b2i(d.UDPGSO)), cmp.Compare(b2i(c.ZeroCopy), b2i(d.ZeroCopy)), cmp.Compare(b2i(c.PinCPUs), b2i(d.PinCPUs)),
-		cmp.Compare(c.Network, d.Network), cmp.Compare(c.Path, d.Path),
+		cmp.Compare(c.Network, d.Network), cmp.Compare(c.Cluster, d.Cluster), cmp.Compare(c.Path, d.Path),
 	)
 }
 

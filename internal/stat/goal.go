@@ -54,17 +54,19 @@ func goalMetrics(g Goal, d *cellData) []string {
 type Option struct {
 	Network string `json:"network"`
 	Profile string `json:"profile"`
+	// Cluster is the one that the network is of; absent where the testbed is none.
+	Cluster string `json:"cluster,omitempty"`
 }
 
-func optionOf(c result.Cell) Option { return Option{c.Network, c.Profile} }
+func optionOf(c result.Cell) Option { return Option{c.Network, c.Profile, c.Cluster} }
 
 func (o Option) compare(p Option) int {
-	return cmp.Or(cmp.Compare(o.Network, p.Network), cmp.Compare(o.Profile, p.Profile))
+	return cmp.Or(cmp.Compare(o.Network, p.Network), cmp.Compare(o.Profile, p.Profile), cmp.Compare(o.Cluster, p.Cluster))
 }
 
 // Setting is one of the situations that a goal is judged in.
 type Setting struct {
-	// Cell has every factor but network and profile.
+	// Cell has every factor but network, profile and cluster.
 	Cell result.Cell `json:"cell"`
 	// Metric is what is judged.
 	Metric string `json:"metric"`
@@ -72,7 +74,7 @@ type Setting struct {
 
 // settingOf is the situation of a cell.
 func settingOf(c result.Cell) result.Cell {
-	c.Network, c.Profile = "", ""
+	c.Network, c.Profile, c.Cluster = "", "", ""
 	return c
 }
 
@@ -82,7 +84,8 @@ type GoalRanking struct {
 	Goal     Goal      `json:"goal"`
 	Settings []Setting `json:"settings"`
 	// Base is what efficiencies are against: the bare network with this
-	// profile; nil where it was not measured in every setting.
+	// profile, in each option's own cluster; nil where it was not measured in
+	// every setting.
 	Base *Option `json:"base,omitempty"`
 	// Ranked, the best first; Pairs has every comparison.
 	Ranked []GoalRanked `json:"ranked"`
@@ -240,7 +243,7 @@ func (r *GoalRanking) lacks(o Option, byCell map[result.Cell]*cellData) string {
 
 // in is the cell of an option in a setting; the baseline has a path of its own.
 func (o Option) in(setting result.Cell) result.Cell {
-	setting.Network, setting.Profile = o.Network, o.Profile
+	setting.Network, setting.Profile, setting.Cluster = o.Network, o.Profile, o.Cluster
 	if o.Network == result.HostNetwork {
 		return setting.Baseline()
 	}
@@ -264,22 +267,29 @@ func (c *campaign) goalOption(o Option, settings []Setting) goalOption {
 	return out
 }
 
-// base is the bare network that all options are held against: with the profile
-// that all have, or else with the node's own settings.
-func (c *campaign) base(in []goalOption, settings []Setting) (goalOption, bool) {
-	profile := in[0].Profile
+// bases are the bare networks that the options are held against, by cluster:
+// with the profile that all have, or else with the node's own settings.
+func (c *campaign) bases(in []goalOption, settings []Setting) (profile string, bases map[string]goalOption, ok bool) {
+	profile = in[0].Profile
 	for _, o := range in {
 		if o.Profile != profile {
 			profile = DefaultProfile
 		}
 	}
-	o := Option{result.HostNetwork, profile}
-	for _, s := range settings {
-		if d := c.byCell[o.in(s.Cell)]; d == nil || !d.has(s.Metric) {
-			return goalOption{}, false
+	bases = map[string]goalOption{}
+	for _, with := range in {
+		if _, have := bases[with.Cluster]; have {
+			continue
 		}
+		o := Option{result.HostNetwork, profile, with.Cluster}
+		for _, s := range settings {
+			if d := c.byCell[o.in(s.Cell)]; d == nil || !d.has(s.Metric) {
+				return "", nil, false
+			}
+		}
+		bases[with.Cluster] = c.goalOption(o, settings)
 	}
-	return c.goalOption(o, settings), true
+	return profile, bases, true
 }
 
 // DefaultProfile is the name of a node's settings as they are.

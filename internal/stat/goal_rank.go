@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // rankGoal orders the options and fills in what is told of each.
@@ -34,13 +36,13 @@ func (c *campaign) rankGoal(r *GoalRanking, in []goalOption) {
 	slices.SortStableFunc(all, func(a, b placed) int {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.RankTo, b.RankTo), cmp.Compare(wins[b.Option], wins[a.Option]), a.compare(b.Option))
 	})
-	base, ok := c.base(in, r.Settings)
+	profile, bases, ok := c.bases(in, r.Settings)
 	if ok {
-		r.Base = &base.Option
+		r.Base = &Option{Network: result.HostNetwork, Profile: profile}
 	}
 	for i, p := range all {
 		if ok {
-			p.Efficiency = c.goalRatio(p.from, base, r.Settings)
+			p.Efficiency = c.goalRatio(p.from, bases[p.Cluster], r.Settings)
 		}
 		if i > 0 {
 			p.AgainstFirst = c.goalRatio(p.from, all[0].from, r.Settings)

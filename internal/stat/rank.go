@@ -8,8 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// Ranking orders the networks of one set of cells that differ in the network
-// alone. The baseline is not among them: it is what efficiency is held against.
+// Ranking orders the networks of one set of cells that differ in the network,
+// and in the cluster that it is of, alone. The baseline is not among them: it is what efficiency is held against.
 type Ranking struct {
 	// Group is the cells' common part: a cell without a network.
 	Group result.Cell `json:"group"`
@@ -68,7 +68,7 @@ func (c *campaign) rankings(a Analysis) []Ranking {
 			continue
 		}
 		g := s.Cell
-		g.Network = ""
+		g.Network, g.Cluster = "", ""
 		if groups[g] == nil {
 			order = append(order, g)
 		}

@@ -248,7 +248,7 @@ func TestGoalAcrossProfiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (Option{"bridge", "network-throughput"}); rec.Take != want || !rec.Sure {
+	if want := (Option{Network: "bridge", Profile: "network-throughput"}); rec.Take != want || !rec.Sure {
 		t.Errorf("took %s, sure %v", rec.Take, rec.Sure)
 	}
 	near(t, "efficiency", rec.Goals[0].Ranked[0].Efficiency.Value, 1.08, 0.005)

@@ -1,0 +1,127 @@
+package campaign
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+const (
+	// Kubernetes is the testbed of clusters.
+	Kubernetes = "kubernetes"
+	// Detected stands in a campaign for the network that a cluster turns out to
+	// have. Plans and records have the name that was found.
+	Detected = "detected"
+)
+
+// Cluster is a Kubernetes, as a kubeconfig names it.
+type Cluster struct {
+	// Name is what records call it.
+	Name string `json:"name"`
+	// Context is that of the kubeconfig; "" is its current one.
+	Context string `json:"context,omitempty"`
+	// Kubeconfig is the file; "" is where kubectl looks.
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+
+	// Found is what the cluster turned out to have; a plan needs it.
+	Found Found `json:"-"`
+}
+
+// Found is what is not chosen on a cluster.
+type Found struct {
+	// Network is its pod network, "unknown" where nothing told.
+	Network string
+	// MTU is that of its nodes' device, bytes.
+	MTU int
+	// Enforces tells that the network holds traffic against policies.
+	Enforces bool
+}
+
+// TheCluster is what a cluster is called in a campaign that names none.
+const TheCluster = "cluster"
+
+// clusterGivens are the keys that are no choice on a cluster.
+func clusterGivens() []string {
+	return []string{"links", "profiles", "mtu", "services", "service_proxies"}
+}
+
+// checkClusters holds what a campaign says of clusters against its testbed.
+func (d *decoder) checkClusters(c *Campaign) {
+	if c.Testbed != Kubernetes {
+		if d.root.child("clusters") != nil {
+			d.fail(place{"clusters"}, "write testbed: kubernetes", "clusters are of the testbed kubernetes, not of %s", c.Testbed)
+		}
+		if d.root.child("networks") == nil {
+			d.failAt(d.root, nil, "for example networks: [host, bridge]", "missing key %q", "networks")
+		}
+		return
+	}
+	for _, name := range clusterGivens() {
+		if d.root.child(name) != nil {
+			d.fail(place{name}, "leave it out: it is read and recorded", "a cluster has what it has")
+		}
+	}
+	if d.root.child("networks") == nil {
+		c.Networks = []Network{{Name: result.HostNetwork}, {Name: Detected}}
+	}
+	if len(c.Clusters) > 1 && d.good(place{"networks"}) && !c.hasNetwork(Detected) {
+		d.fail(place{"networks"}, "add detected", "several clusters have nothing in common but what is %s", Detected)
+	}
+	c.asFound()
+}
+
+// asFound leaves out what is not chosen on a cluster.
+func (c *Campaign) asFound() { c.MTU, c.Services, c.ServiceProxies = nil, nil, nil }
+
+// OnClusters is the campaign of another testbed, measured on a Kubernetes: in
+// place of its networks what the cluster has. The notes say what it asks for
+// that is no choice there.
+func (c Campaign) OnClusters() (Campaign, []string) {
+	if c.Testbed == Kubernetes {
+		return c, nil
+	}
+	var left []string
+	var networks []Network
+	for _, n := range c.Networks {
+		if n.Name == result.HostNetwork {
+			networks = append(networks, n)
+		} else {
+			left = append(left, n.Name)
+		}
+	}
+	if len(left) > 0 {
+		networks = append(networks, Network{Name: Detected})
+	}
+	var notes []string
+	if len(left) > 0 {
+		notes = append(notes, fmt.Sprintf("in place of %s the network that the cluster has is measured", strings.Join(left, ", ")))
+	}
+	for _, g := range []struct {
+		what   string
+		values []string
+		given  string
+	}{{"links", c.Links, "unshaped"}, {"profiles", c.Profiles, "default_settings"}} {
+		if slices.ContainsFunc(g.values, func(v string) bool { return v != g.given }) {
+			notes = append(notes, fmt.Sprintf("%s are no choice on a cluster: in place of %s it is measured as it is", g.what, strings.Join(g.values, ", ")))
+		}
+	}
+	if len(c.MTU) > 1 || slices.ContainsFunc(c.MTU, func(n int) bool { return n != 1500 }) {
+		notes = append(notes, "the MTU is no choice on a cluster: that of its nodes is measured")
+	}
+	c.Testbed, c.Networks, c.Links, c.Profiles = Kubernetes, networks, []string{"unshaped"}, []string{"default_settings"}
+	c.asFound()
+	return c, notes
+}
+
+func clusterKeys() []key {
+	return []key{
+		{name: "name", required: true, kind: "cluster name", pattern: campaignName, patternDoc: "at most 63 letters, digits, dots, dashes and underscores, a letter or digit first",
+			example: "with-cilium", doc: "What records and reports call the cluster."},
+		{name: "context", defDoc: "the kubeconfig's current one", kind: "context", example: "admin@with-cilium",
+			doc: "The kubeconfig's context."},
+		{name: "kubeconfig", defDoc: "where kubectl looks", kind: "path of a kubeconfig", example: "./with-cilium.kubeconfig",
+			doc: "The file. Relative paths are relative to the campaign file."},
+	}
+}
