@@ -33,7 +33,7 @@ go tool pprof and for programs that draw flame graphs.`,
   cnibench explain results/quickstart --pprof stacks.pb.gz --folded stacks.folded`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			in, err := readInput(args[0], false)
+			in, err := readInput(args[0], wanted{})
 			if err != nil {
 				return usageError{err}
 			}

@@ -41,7 +41,7 @@ and dashboards/grafana.json reads it.`,
 			if long && format != "terminal" {
 				return usageError{fmt.Errorf("--long is for the terminal: %s is always whole", format)}
 			}
-			in, err := readInput(args[0], format == "benchfmt")
+			in, err := readInput(args[0], wanted{blocks: format == "benchfmt", stacks: format == "html"})
 			if err != nil {
 				return usageError{err}
 			}
@@ -72,9 +72,13 @@ func recordedKnown() campaign.Known {
 // reportGCPercent keeps the garbage of reading small beside what is kept.
 const reportGCPercent = 25
 
+// wanted is what of a result directory takes room or time, and is not always
+// needed: the values of each block, the kernel's stacks.
+type wanted struct{ blocks, stacks bool }
+
 // readInput reads a result directory and analyses it. The records are not held:
-// what an analysis needs of them is a tenth. blocks keeps the values of each block.
-func readInput(dir string, blocks bool) (report.Input, error) {
+// what an analysis needs of them is a tenth.
+func readInput(dir string, want wanted) (report.Input, error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(reportGCPercent))
 	rec, c, err := describe(dir)
 	if err != nil {
@@ -86,16 +90,20 @@ func readInput(dir string, blocks bool) (report.Input, error) {
 	}
 	in := report.Input{Dir: dir, Campaign: c, Plan: p, Environment: rec.Environment, Version: version()}
 	opt := analysisOptions(c, environmentOf(rec))
-	opt.Blocks = blocks
+	opt.Blocks = want.blocks
 	collector := stat.NewCollector(opt)
+	burning := newFlames(dir, p.Cells)
 	_, err = result.Each(dir, func(s *result.Sample) {
 		collector.Add(s)
 		in.Tally.Add(s)
+		if want.stacks {
+			burning.add(s)
+		}
 	})
 	if err != nil {
 		return report.Input{}, err
 	}
-	in.Analysis = collector.Analyse()
+	in.Analysis, in.Flames = collector.Analyse(), burning.all()
 	return in, nil
 }
 

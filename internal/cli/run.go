@@ -195,7 +195,7 @@ func measure(ctx context.Context, c campaign.Campaign, bed testbed.Testbed, into
 
 // showRun writes report.html and prints the answer.
 func showRun(dir string, sum bench.Summary, asJSON bool, stdout, stderr io.Writer) error {
-	in, err := readInput(dir, false)
+	in, err := readInput(dir, wanted{stacks: true})
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package probe
 import (
 	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -170,4 +171,19 @@ func interrupts(function string) bool {
 // packets' and not that of the task that it happens to interrupt.
 func inSoftirq(function string) bool {
 	return function == "handle_softirqs" || function == "__do_softirq"
+}
+
+// AttributeFolded gives the component of a stack as it was recorded (Folded), the
+// outermost function first. What would be idle, or the beginning of a stack that
+// no rule names, is unit.OtherComponent.
+func (r *Rules) AttributeFolded(stack []string) string {
+	if len(stack) == 1 && stack[0] == mark(unit.UserComponent) {
+		return unit.UserComponent
+	}
+	inner := slices.Clone(stack)
+	slices.Reverse(inner)
+	if c := r.Attribute(inner); c != idleComponent {
+		return c
+	}
+	return unit.OtherComponent
 }

@@ -97,24 +97,40 @@ func (d *document) sentence(g *group, t result.Cell) string {
 
 // lone is the answer where there is nothing to rank.
 func (d *document) lone(g *group, t result.Cell) string {
-	s := ""
+	s, plain := "", []string{}
 	for _, n := range g.networks {
 		c, ok := g.cell(n, t)
 		if !ok || c.OK == 0 {
 			continue
 		}
-		s += d.name(n) + " " + d.figure(c) + ". "
+		figure := d.figure(c)
+		if c.Efficiency != nil && !c.LinkBound && figure == givesOf(c) {
+			if len(plain) > 0 {
+				figure = ratio(*c.Efficiency) // of the same as the one before
+			}
+			plain = append(plain, d.name(n)+" "+figure)
+			continue
+		}
+		s += d.name(n) + " " + figure + ". "
 		if c.LinkBound {
 			s += "It fills the link" + d.linkLimit(g, t) + ". "
 		}
 	}
+	if len(plain) > 0 {
+		s = strings.Join(plain, ", ") + ". " + s
+	}
 	return s
+}
+
+// givesOf is an efficiency in words.
+func givesOf(c stat.CellSummary) string {
+	return "gives " + ratio(*c.Efficiency) + " of the bare network"
 }
 
 // figure is the value that a network is judged by, in words.
 func (d *document) figure(c stat.CellSummary) string {
 	if c.Efficiency != nil {
-		s := "gives " + ratio(*c.Efficiency) + " of the bare network"
+		s := givesOf(c)
 		if c.Efficiency.Value > 1 && c.Loss != nil && c.Loss.Value > 0 {
 			s += ", with " + unit.Percent(c.Loss.Value, halfwidth(*c.Loss)) + " of the packets lost"
 		}

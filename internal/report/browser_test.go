@@ -308,9 +308,7 @@ func TestHTMLKeyboard(t *testing.T) {
 // prints the page.
 func TestHTMLSaves(t *testing.T) {
 	b := open(t, newBrowser(t), render(t, "html", shaped(), Options{}))
-	b.run(t, chromedp.ActionFunc(func(ctx context.Context) error {
-		return browser.SetDownloadBehavior(browser.SetDownloadBehaviorBehaviorAllow).WithDownloadPath(b.dir).Do(ctx)
-	}))
+	b.allowSaving(t)
 	save := func(selector, kind string) []byte {
 		t.Helper()
 		return b.save(t, fmt.Sprintf(`[...document.querySelectorAll('%s .save')].find(s => s.textContent === '%s').click()`, selector, kind), "."+strings.ToLower(kind))
@@ -340,6 +338,14 @@ func TestHTMLSaves(t *testing.T) {
 		b.keep(t, "shaped.pdf", pdf)
 	}
 	b.silent(t)
+}
+
+// allowSaving lets the page save files.
+func (b *tab) allowSaving(t *testing.T) {
+	t.Helper()
+	b.run(t, chromedp.ActionFunc(func(ctx context.Context) error {
+		return browser.SetDownloadBehavior(browser.SetDownloadBehaviorBehaviorAllow).WithDownloadPath(b.dir).Do(ctx)
+	}))
 }
 
 // save runs a script that saves a file, and reads it.
@@ -388,12 +394,12 @@ func checkSVG(t *testing.T, where, picture string) {
 			t.Errorf("%s: the SVG is not XML: %v", where, err)
 			return
 		}
-		if e, ok := token.(xml.StartElement); ok && e.Name.Local == "path" {
+		if e, ok := token.(xml.StartElement); ok && (e.Name.Local == "path" || e.Name.Local == "rect") {
 			marks++
 		}
 	}
 	if marks < 5 {
-		t.Errorf("%s: the SVG has %d paths", where, marks)
+		t.Errorf("%s: the SVG has %d paths and boxes", where, marks)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/cnibench/cnibench/internal/flame"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
 )
@@ -13,6 +14,7 @@ const (
 	drawnLines     = "lines"  // a line for each series over numbers
 	drawnBars      = "bars"   // a bar for each series in each category
 	drawnStack     = "stack"  // a bar for each category, a part for each series
+	drawnFlame     = "flame"  // functions below their callers, as wide as their CPU time
 	drawnHeat      = "heat"   // rows × columns, coloured by efficiency
 	drawnIntervals = "ranges" // a bar and its interval for each row
 )
@@ -59,6 +61,11 @@ type series struct {
 	Of           *result.Cell
 	X            []float64
 	Y, Low, High []float64
+	// Tint is the place of its colour among those of stacks, from 1; 0 is its own
+	// place in the chart.
+	Tint int
+	// Stacks is what a flame graph draws; nil in other charts.
+	Stacks *flame.Graph
 }
 
 type limit struct {

@@ -65,6 +65,8 @@ func hostile() Input {
 	for _, s := range in.Analysis.Cells {
 		in.Environment.Networks[s.Cell.Network] = result.NetworkFacts{Model: evil, LeavesOut: evil, Encapsulation: evil}
 	}
+	in = burnt(in, evil)
+	in.Flames.Trouble = evil
 	return in
 }
 

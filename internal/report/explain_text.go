@@ -69,6 +69,9 @@ func Explain(w io.Writer, in Input, opt Options) error {
 	return err
 }
 
+// unexplained begins the sentence of a campaign without stacks.
+const unexplained = "Where in the kernel the time goes is not known: "
+
 // unexplained says what the campaign lacks for a full explanation.
 func (d *document) unexplained() []string {
 	out := d.missing()
@@ -87,7 +90,7 @@ func (d *document) unexplained() []string {
 			}
 		}
 	}
-	return append(out, sentenceEnd("Where in the kernel the time goes is not known: "+why))
+	return append(out, sentenceEnd(unexplained+why))
 }
 
 // explainTable is components × traffics: what each takes, and what of it is more

@@ -488,5 +488,5 @@ func drawn() Input {
 	in.Analysis.Cells = append(in.Analysis.Cells, more...)
 	in.Campaign.Name = "drawn"
 	sortCells(&in)
-	return in
+	return burnt(in, "")
 }

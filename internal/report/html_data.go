@@ -20,7 +20,10 @@ type pageData struct {
 	Abouts   [][]int      `json:"abouts"`
 	Networks []string     `json:"networks"`
 	Steps    []string     `json:"steps"` // of the colour scale, the lowest first
-	Blocks   []any        `json:"blocks"`
+	// Components are what the functions of flame graphs belong to.
+	Components []string `json:"components,omitempty"`
+	Functions  []string `json:"functions,omitempty"`
+	Blocks     []any    `json:"blocks"`
 }
 
 type dataFactor struct {
@@ -117,6 +120,8 @@ type dataSeries struct {
 	Y       dataNumbers `json:"y"`
 	Low     dataNumbers `json:"low,omitempty"`
 	High    dataNumbers `json:"high,omitempty"`
+	Tint    int         `json:"tint,omitempty"`
+	Stacks  *dataStacks `json:"stacks,omitempty"`
 }
 
 type dataLimit struct {
@@ -192,6 +197,8 @@ type dataWriter struct {
 	data   pageData
 	filter *filter
 	colour map[string]int
+	// functions are the places of names in data.Functions.
+	functions map[string]int
 }
 
 func newDataWriter(p page) *dataWriter {
@@ -199,7 +206,7 @@ func newDataWriter(p page) *dataWriter {
 	if d == nil {
 		d = newDocument(Input{}) // nothing can be filtered
 	}
-	w := &dataWriter{filter: newFilter(d), colour: map[string]int{}, data: pageData{Title: clean(p.Title), Blocks: []any{}, Factors: []dataFactor{}}}
+	w := &dataWriter{filter: newFilter(d), colour: map[string]int{}, functions: map[string]int{}, data: pageData{Title: clean(p.Title), Blocks: []any{}, Factors: []dataFactor{}}}
 	for i, n := range d.networks() {
 		w.colour[n] = i
 		w.data.Networks = append(w.data.Networks, clean(d.name(n)))
@@ -258,7 +265,7 @@ func (w *dataWriter) chart(c *chart) int {
 		if !slices.ContainsFunc(s.Low, isNumber) {
 			s.Low, s.High = nil, nil
 		}
-		out.Series = append(out.Series, dataSeries{s.Name, colour, w.filter.about(s.Of), s.X, s.Y, s.Low, s.High})
+		out.Series = append(out.Series, dataSeries{s.Name, colour, w.filter.about(s.Of), s.X, s.Y, s.Low, s.High, s.Tint, w.stacks(s.Stacks)})
 	}
 	if c.Limit != nil {
 		out.Limit = &dataLimit{c.Limit.Value, c.Limit.Label}

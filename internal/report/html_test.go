@@ -254,6 +254,7 @@ func many() Input {
 		}
 	}
 	sortCells(&in)
+	in.Flames = deepStacks(in)
 	return in
 }
 

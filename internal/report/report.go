@@ -27,6 +27,7 @@ type Input struct {
 	// Tally is what is told of the records beside their analysis.
 	Tally    Tally
 	Analysis stat.Analysis
+	Flames   Flames
 	// Dir is the result directory, for the places and commands that the report
 	// names; "" leaves them out.
 	Dir string
@@ -113,6 +114,7 @@ func sections() []section {
 		{ID: "scaling", Title: "Scaling with streams", Build: scaling, Drawn: true},
 		{ID: "cpu", Title: "CPU cost", Build: cpu, Folded: true},
 		{ID: "where", Title: "Where the CPU time goes", Build: where, Folded: true},
+		{ID: "flame", Title: "Flame graphs", Build: flames, Drawn: true},
 		{ID: "cross-check", Title: "Cross-checks", Build: crossCheck, Folded: true},
 		{ID: "warnings", Title: "Warnings", Build: warnings},
 		{ID: "failures", Title: "Failed, unsupported and not measured", Build: failures},

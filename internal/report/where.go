@@ -109,8 +109,8 @@ func (d *document) componentsChart(g *group, t result.Cell) *chart {
 		of := ofNetwork(r.summary.Cell.Network)
 		c.Categories = append(c.Categories, category{r.name, &of})
 	}
-	for _, component := range unit.Components() {
-		s, most := series{Name: component.Label}, 0.0
+	for i, component := range unit.Components() {
+		s, most := series{Name: component.Label, Tint: i + 1}, 0.0
 		for _, r := range rows {
 			v := math.NaN()
 			if part, ok := r.summary.Attribution.Component(component.Name); ok && component.Charged {

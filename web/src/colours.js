@@ -6,6 +6,9 @@ const paper = {
   c: ['#0072b2', '#d55e00', '#009e73', '#a8548b', '#b87900', '#3c9dd0', '#7f5539', '#6b7280'],
   // The parts of a stack, from light to dark, so that they read in grey.
   m: ['#c6dbef', '#7fb3dc', '#2f78b7', '#0b3a73', '#8a8f98', '#d6a94a', '#a5561f', '#5a2d82'],
+  // What is written on either.
+  mt: ['#000000', '#000000', '#ffffff', '#ffffff', '#000000', '#000000', '#ffffff', '#ffffff'],
+  ct: ['#ffffff', '#000000', '#000000', '#ffffff', '#000000', '#000000', '#ffffff', '#ffffff'],
   s: ['#08306b', '#0b4a8f', '#1f69ad', '#3f88c5', '#86b9dd', '#aecfe9', '#cfe2f3', '#ffffff', '#fff3d6'],
   t: ['#ffffff', '#ffffff', '#ffffff', '#000000', '#0b1a2b', '#0b1a2b', '#0b1a2b', '#1b1f24', '#1b1f24'],
 };
@@ -14,7 +17,7 @@ const named = (prefix, n, from = 1) => Array.from({ length: n }, (_, i) => `var(
 
 const screen = {
   ink: 'var(--ink)', soft: 'var(--soft)', line: 'var(--line)', paper: 'var(--paper)', limit: 'var(--limit)',
-  c: named('c', 8), m: named('m', 8), s: named('s', 9), t: named('t', 9),
+  c: named('c', 8), m: named('m', 8), mt: named('mt', 8), ct: named('ct', 8), s: named('s', 9), t: named('t', 9),
 };
 
 // palette is the colours of the page or of a saved file.

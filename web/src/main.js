@@ -2,6 +2,7 @@ import { leavesChart, makeChart } from './chart.js';
 import { load, unpackSeries } from './data.js';
 import { make } from './dom.js';
 import { saved } from './draw.js';
+import { makeFlame } from './flame.js';
 import { makeFilter } from './filter.js';
 import { saveButton } from './save.js';
 import { leaves, makeTable } from './table.js';
@@ -31,10 +32,16 @@ async function main() {
   const isTable = (block) => Array.isArray(block.rows);
   const left = ({ block }) => (isTable(block) ? leaves(block, filter) : leavesChart(block, filter));
 
+  function build(block) {
+    if (isTable(block)) return makeTable(data, block, filter, tableDrawings);
+    if (block.kind === 'flame') return makeFlame(data, block, filter);
+    return makeChart(unpackSeries(block), filter);
+  }
+
   // show builds what a slot holds when it is first shown.
   function show(slot, filtered) {
     if (!slot.built) {
-      slot.built = isTable(slot.block) ? makeTable(data, slot.block, filter, tableDrawings) : makeChart(unpackSeries(slot.block), filter);
+      slot.built = build(slot.block);
       slot.element.replaceChildren(slot.built.element);
       if (!isTable(slot.block)) watch.observe(slot.element);
       if (filter.any() || isTable(slot.block)) slot.built.refresh();

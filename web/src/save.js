@@ -3,7 +3,8 @@ import { make } from './dom.js';
 
 // saveButton hands a file to the reader. content gives a string or a blob, or a
 // promise of one.
-export function saveButton(kind, what, content) {
+// named gives the file's name where that is not always the same.
+export function saveButton(kind, what, content, named = () => what) {
   const button = make('button', {
     type: 'button', class: 'save', 'aria-label': 'Save ' + what + ' as ' + kind, title: 'Save as ' + kind,
     onclick: async () => {
@@ -11,7 +12,7 @@ export function saveButton(kind, what, content) {
       try {
         const made = await content();
         const types = { CSV: 'text/csv;charset=utf-8', SVG: 'image/svg+xml', PNG: 'image/png' };
-        handOver(made instanceof Blob ? made : new Blob([made], { type: types[kind] }), fileName(what) + '.' + kind.toLowerCase());
+        handOver(made instanceof Blob ? made : new Blob([made], { type: types[kind] }), fileName(named()) + '.' + kind.toLowerCase());
       } finally {
         button.disabled = false;
       }

@@ -151,6 +151,12 @@ function bars(chart, colours, width) {
   };
 }
 
+// tints are the colours of a stack's parts: their own, or by their order.
+function tints(chart, colours) {
+  const all = [...colours.m, ...colours.c];
+  return chart.series.map((s, i) => all[s.tint ? s.tint - 1 : i]);
+}
+
 function stack(chart, colours, width) {
   const rows = chart.series.flatMap((s, i) => chart.categories.map((c) => ({ s: s.name, x0: c.name, c: c.name, y: s.y[c.at], i, xt: chart.x, yt: { ...chart.x, title: s.name + ', ' + chart.x.title } })).filter((r) => present(r.y)));
   const names = chart.series.map((s) => s.name);
@@ -160,7 +166,7 @@ function stack(chart, colours, width) {
     encoding: {
       y: { field: 'c', type: 'nominal', sort: chart.categories.map((c) => c.name), axis: { title: null, labelLimit: Math.min(200, width * 0.4), labelColor: colours.ink }, scale: { paddingInner: 0.28 } },
       x: { field: 'y', type: 'quantitative', axis: { title: axisTitle(chart.x), grid: true, domain: false, ticks: false, tickCount: 6, labelExpr: si(chart.x.unit || '') } },
-      color: { field: 's', type: 'nominal', sort: null, scale: { domain: names, range: [...colours.m, ...colours.c].slice(0, Math.max(1, names.length)) }, legend: { title: null, columns: columnsFor(names, width), symbolType: 'square' } },
+      color: { field: 's', type: 'nominal', sort: null, scale: { domain: names, range: tints(chart, colours) }, legend: { title: null, columns: columnsFor(names, width), symbolType: 'square' } },
       order: { field: 'i', type: 'quantitative' },
     },
   };

@@ -4,17 +4,26 @@ let tip = null;
 
 // showTip says what stands under the pointer.
 export function showTip(handler, event, item, value) {
-  if (!tip) {
-    tip = make('div', { class: 'tip', 'aria-hidden': 'true', hidden: true });
-    document.body.append(tip);
-  }
   const row = item && item.datum;
   if (value == null || !row || !row.yt) {
-    tip.hidden = true;
+    hideTip();
     return;
   }
   const lines = [row.s, `${row.xt.title || ''} ${where(row)}`.trim(), `${row.yt.title} ${si(row.y, row.yt.unit)}`];
   if (row.lo != null && row.hi != null) lines.push(`${si(row.lo, row.yt.unit)} to ${si(row.hi, row.yt.unit)}`);
+  tipAt(event, lines);
+}
+
+export function hideTip() {
+  if (tip) tip.hidden = true;
+}
+
+// tipAt shows some lines beside the pointer.
+export function tipAt(event, lines) {
+  if (!tip) {
+    tip = make('div', { class: 'tip', 'aria-hidden': 'true', hidden: true });
+    document.body.append(tip);
+  }
   tip.replaceChildren(...lines.map((l, i) => make(i === 0 ? 'strong' : 'span', {}, l)));
   tip.hidden = false;
   const box = tip.getBoundingClientRect();
