@@ -9,7 +9,7 @@ export CGO_ENABLED := 0
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run test test-vm quick build image image-tools lint fmt tools bench-lab bench-traffic bench-probes bench-null bench-savings bench-instructions bpf web clean
+.PHONY: help run test test-vm quick build image image-tools lint fmt tools cluster-binaries bench-lab bench-traffic bench-probes bench-null bench-savings bench-instructions bpf web clean
 
 ## help: this list
 help:
@@ -60,6 +60,10 @@ fmt:
 ## tools: install the published tools that workloads can drive (iperf3, netperf, sockperf, redis, wrk, nginx)
 tools:
 	sh scripts/install-tools.sh
+
+## cluster-binaries: build what `cnibench lab up --kubernetes` starts, into the cache of the user; minutes, once
+cluster-binaries:
+	@scripts/cluster-binaries.sh
 
 ## bench-lab: how fast pods come up and go, beside Mininet
 bench-lab:

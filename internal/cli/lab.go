@@ -24,7 +24,7 @@ import (
 
 func labCommand(stdout, stderr io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "lab up|list|exec|down",
+		Use:   "lab up|list|exec|freeze|thaw|down",
 		Short: "build a lab to look inside, and take it down again",
 		Long: `A lab is a set of network namespaces: a fabric with a switch, nodes, and pods
 attached by real CNI ADDs. Nothing is made in the machine's own namespace.
@@ -36,7 +36,8 @@ What a killed run left is cleared by the next command. Labs are written down in
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(labUp(stdout, stderr), labList(stdout), labExec(), labDown(stderr))
+	cmd.AddCommand(labUp(stdout, stderr), labList(stdout), labExec(), labDown(stderr),
+		labFreeze(true), labFreeze(false), labHold(), labDoor())
 	return cmd
 }
 
@@ -107,25 +108,23 @@ func labUp(stdout, stderr io.Writer) *cobra.Command {
 	var link, settings string
 	var nodes, pods, mtu int
 	var asJSON bool
+	var kube kubernetesFlags
 	cmd := &cobra.Command{
-		Use:     "up",
-		Short:   "build a lab that stays until lab down",
-		Example: "  cnibench lab up --network bridge --network calico/direct --link 1-gigabit",
-		Args:    usageArgs(cobra.NoArgs),
+		Use:   "up",
+		Short: "build a lab that stays until lab down",
+		Example: `  cnibench lab up --network bridge --network calico/direct --link 1-gigabit
+  cnibench lab up --kubernetes --nodes 2 --cni bridge --kube-proxy nftables --kubeconfig kubeconfig`,
+		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if nodes < 1 {
 				return usageError{errors.New("--nodes: want at least 1")}
 			}
-			var specs []lab.Spec
-			for _, n := range networks {
-				if _, err := network.Find(n); err != nil {
-					return usageError{err}
-				}
-				s := lab.Spec{Network: n, Link: link, Profile: settings, MTU: mtu, Pods: make([]int, nodes)}
-				for i := range s.Pods {
-					s.Pods[i] = pods
-				}
-				specs = append(specs, s)
+			if err := kube.checkUp(cmd.Flags()); err != nil {
+				return err
+			}
+			specs, err := specsOf(networks, lab.Spec{Link: link, Profile: settings, MTU: mtu}, nodes, pods)
+			if err != nil {
+				return err
 			}
 			runner := exec.NewRunner()
 			defer runner.Close()
@@ -136,7 +135,11 @@ func labUp(stdout, stderr io.Writer) *cobra.Command {
 			if err := reap(cmd.Context(), o, stderr); err != nil {
 				return err
 			}
-			info, err := lab.Up(cmd.Context(), o, specs)
+			up := func() (lab.Info, error) { return lab.Up(cmd.Context(), o, specs) }
+			if kube.wanted {
+				up = func() (lab.Info, error) { return kube.up(cmd.Context(), o, link, mtu, nodes) }
+			}
+			info, err := up()
 			if err != nil {
 				return err
 			}
@@ -152,7 +155,25 @@ func labUp(stdout, stderr io.Writer) *cobra.Command {
 	flags.IntVar(&mtu, "mtu", 1500, "MTU of the link in bytes")
 	flags.StringSliceVar(&cniPath, "cni-path", nil, "folders to look for CNI plugins in, before the usual ones")
 	flags.BoolVar(&asJSON, "json", false, "print JSON")
+	kube.add(flags)
 	return cmd
+}
+
+// specsOf are clusters that are alike but for their networks.
+func specsOf(networks []string, like lab.Spec, nodes, pods int) ([]lab.Spec, error) {
+	var specs []lab.Spec
+	for _, n := range networks {
+		if _, err := network.Find(n); err != nil {
+			return nil, usageError{err}
+		}
+		s := like
+		s.Network, s.Pods = n, make([]int, nodes)
+		for i := range s.Pods {
+			s.Pods[i] = pods
+		}
+		specs = append(specs, s)
+	}
+	return specs, nil
 }
 
 func labList(stdout io.Writer) *cobra.Command {
@@ -193,6 +214,7 @@ func writeLabs(w io.Writer, infos []lab.Info, asJSON bool) error {
 			state = "kept: cnibench lab down " + l.ID
 		}
 		fmt.Fprintf(tw, "lab %s (%s), %s\n", l.ID, l.Verb, state)
+		describeKubernetes(tw, l.Kubernetes)
 		for _, p := range l.Places {
 			fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%d\t%s\n", p.Namespace, p.Kind, p.Network, p.Link, p.MTU, strings.Join(p.Addresses, " "))
 		}

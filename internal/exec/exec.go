@@ -36,6 +36,8 @@ type Cmd struct {
 	// program's own.
 	Cgroup *os.File
 	Stdin  io.Reader
+	// Files are open in the program as 3, 4, …
+	Files []*os.File
 }
 
 // Result is what a finished program gave.
@@ -226,7 +228,7 @@ func (r *Runner) command(ctx context.Context, c Cmd) (*exec.Cmd, error) {
 	} else {
 		cmd.Env = append(os.Environ(), c.Env...)
 	}
-	cmd.Dir, cmd.Stdin = c.Dir, c.Stdin
+	cmd.Dir, cmd.Stdin, cmd.ExtraFiles = c.Dir, c.Stdin, c.Files
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if c.Cgroup != nil {
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(c.Cgroup.Fd())
@@ -319,17 +321,36 @@ func (r *Runner) StartPiped(ctx context.Context, c Cmd) (*Process, error) {
 // Detach starts a program that outlives the runner and this program: what ends
 // it is left to the caller. What it says goes to log.
 func (r *Runner) Detach(c Cmd, log *os.File) error {
+	_, err := r.Launch(c, log)
+	return err
+}
+
+// Detached is a program that outlives this one.
+type Detached struct {
+	PID int
+	// Ended is closed when the program has ended, as far as this one lives to see
+	// it; Err is how then.
+	Ended chan struct{}
+	Err   error
+}
+
+// Launch is Detach for those who want to know of the program.
+func (r *Runner) Launch(c Cmd, log *os.File) (*Detached, error) {
 	cmd, err := r.command(context.Background(), c)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.SysProcAttr.Setpgid, cmd.SysProcAttr.Setsid, cmd.SysProcAttr.Pdeathsig = false, true, 0
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := r.launch(cmd, c.NetNS); err != nil {
-		return &Error{Cmd: c, Err: err}
+		return nil, &Error{Cmd: c, Err: err}
 	}
-	go func() { _ = cmd.Wait() }() // no zombie; how it ended is in its log
-	return nil
+	d := &Detached{PID: cmd.Process.Pid, Ended: make(chan struct{})}
+	go func() { // no zombie; more of how it ended is in its log
+		d.Err = cmd.Wait()
+		close(d.Ended)
+	}()
+	return d, nil
 }
 
 // LookPath finds a program in PATH.

@@ -3,13 +3,8 @@ package lab
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/netns"
 )
@@ -66,40 +61,5 @@ func (c *cluster) leaveCgroups() error {
 		errs = append(errs, dir.Close())
 	}
 	c.held, c.cgroups = nil, nil
-	return errors.Join(errs...)
-}
-
-// removeCgroups takes away the cgroups of a lab, whose programs have ended. The
-// kernel needs a moment to see that.
-func removeCgroups(prefix string) error {
-	root, err := netns.CgroupRoot()
-	var none *netns.MissingError
-	if errors.As(err, &none) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	entries, err := os.ReadDir(root)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, e := range entries {
-		if !e.IsDir() || !strings.HasPrefix(e.Name(), prefix) {
-			continue
-		}
-		for try := 0; ; try++ {
-			err := os.Remove(filepath.Join(root, e.Name()))
-			if err == nil || errors.Is(err, fs.ErrNotExist) {
-				break
-			}
-			if !errors.Is(err, unix.EBUSY) || try == 200 {
-				errs = append(errs, fmt.Errorf("cgroup: %w", err))
-				break
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-	}
 	return errors.Join(errs...)
 }

@@ -200,15 +200,7 @@ func (c *cluster) namespaces(ctx context.Context, st state, parallel int) error 
 			return netns.SetSysctls(ns, settings...)
 		})
 	}
-	defaults := podSettings()
-	if c.spec.IPv6 {
-		// Nobody else can have the lab's addresses: they are used at once.
-		for _, which := range []string{"all", "default"} {
-			for name, value := range map[string]string{"disable_ipv6": "0", "accept_dad": "0", "accept_ra": "0"} {
-				defaults = append(defaults, netns.Setting{Path: "net/ipv6/conf/" + which + "/" + name, Value: value})
-			}
-		}
-	}
+	defaults := nodeDefaults(c.spec.IPv6)
 	make(st.fabric(c.index), fabricSettings()...)
 	for i, n := range c.nodes {
 		make(n.NS, defaults...)
@@ -217,6 +209,20 @@ func (c *cluster) namespaces(ctx context.Context, st state, parallel int) error 
 		}
 	}
 	return g.Wait()
+}
+
+// nodeDefaults are podSettings and, where there is IPv6, what that wants.
+func nodeDefaults(six bool) []netns.Setting {
+	defaults := podSettings()
+	if six {
+		// Nobody else can have the lab's addresses: they are used at once.
+		for _, which := range []string{"all", "default"} {
+			for name, value := range map[string]string{"disable_ipv6": "0", "accept_dad": "0", "accept_ra": "0"} {
+				defaults = append(defaults, netns.Setting{Path: "net/ipv6/conf/" + which + "/" + name, Value: value})
+			}
+		}
+	}
+	return defaults
 }
 
 // podSettings are the kernel's own defaults of a namespace.

@@ -131,7 +131,10 @@ func clearNamespaces(ctx context.Context, r *exec.Runner, h *held, st state, pre
 	namespaces, err := netns.List(prefix)
 	errs := []error{err}
 	gone.Namespaces = len(namespaces)
+	inCgroups, err := killCgroups(prefix)
+	errs = append(errs, err)
 	gone.Killed, err = killInside(namespaces)
+	gone.Killed += inCgroups
 	errs = append(errs, err, removeCgroups(prefix))
 	gone.Detach = detach(ctx, r, h, st, namespaces)
 	// Pods before nodes before fabric: names of pods begin with their node's.

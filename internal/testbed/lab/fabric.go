@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/network"
 )
 
 // fabricBridge is the switch.
@@ -31,13 +32,15 @@ func fabricSettings() []netns.Setting {
 
 // wire makes the fabric's switch and each node's link to it, shaped at the
 // switch's ports.
-func (c *cluster) wire(fabric netns.NS) error {
-	if err := netns.AddBridge(fabric, fabricBridge, c.spec.MTU); err != nil {
+func (c *cluster) wire(fabric netns.NS) error { return wire(fabric, c.link, c.spec.MTU, c.nodes) }
+
+func wire(fabric netns.NS, link Link, mtu int, nodes []network.Node) error {
+	if err := netns.AddBridge(fabric, fabricBridge, mtu); err != nil {
 		return err
 	}
-	for _, n := range c.nodes {
+	for _, n := range nodes {
 		port, dev := netns.Port{NS: fabric, Device: n.Name}, netns.Port{NS: n.NS, Device: n.Device}
-		ports, err := c.link.connect(port, dev, n.MTU)
+		ports, err := link.connect(port, dev, n.MTU)
 		if err != nil {
 			return err
 		}
@@ -50,7 +53,7 @@ func (c *cluster) wire(fabric netns.NS) error {
 			}
 		}
 		for _, p := range ports {
-			if err := c.link.shape(p); err != nil {
+			if err := link.shape(p); err != nil {
 				return err
 			}
 		}

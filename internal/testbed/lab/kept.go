@@ -26,6 +26,8 @@ type Info struct {
 	Kept    bool        `json:"kept"`
 	InUse   bool        `json:"in_use"` // a living process owns it
 	Places  []PlaceInfo `json:"places"`
+	// Kubernetes is there in a lab that is one.
+	Kubernetes *Kubernetes `json:"kubernetes,omitempty"`
 }
 
 // PlaceInfo is one namespace of a lab.
@@ -34,7 +36,7 @@ type PlaceInfo struct {
 	Network   string `json:"network"`
 	Link      string `json:"link"`
 	MTU       int    `json:"mtu"`
-	Kind      string `json:"kind"` // "fabric", "node", "pod"
+	Kind      string `json:"kind"` // "fabric", "node", "pod", "control-plane"
 	// Addresses are those of its devices, loopback left out.
 	Addresses []string `json:"addresses,omitempty"`
 }
@@ -99,15 +101,14 @@ func List(o Options) ([]Info, error) {
 
 func describe(st state, inUse bool) Info {
 	info := Info{ID: st.ID, PID: st.PID, Verb: st.Verb, Started: st.Started, Kept: st.Kept, InUse: inUse}
+	if st.Kubernetes != nil {
+		info.describeKubernetes(st)
+	}
 	for k, c := range st.Clusters {
 		add := func(kind string, ns netns.NS) {
-			addresses, err := netns.Addresses(ns)
-			if err != nil {
-				addresses = nil // it is not there yet, or no more
-			}
 			info.Places = append(info.Places, PlaceInfo{
 				Namespace: ns.Name, Network: c.Spec.Network, Link: c.Spec.Link, MTU: c.Spec.MTU, Kind: kind,
-				Addresses: addresses,
+				Addresses: addressesOf(ns),
 			})
 		}
 		add("fabric", st.fabric(k+1))
@@ -121,6 +122,16 @@ func describe(st state, inUse bool) Info {
 	return info
 }
 
+// addressesOf are those of a namespace; none where it is not there yet, or no
+// more.
+func addressesOf(ns netns.NS) []string {
+	addresses, err := netns.Addresses(ns)
+	if err != nil {
+		return nil
+	}
+	return addresses
+}
+
 // Exec replaces this program by argv in a namespace of a lab, named in full or
 // by an end of its name that fits one alone: "node1-pod1". It returns on an
 // error only.
@@ -128,7 +139,7 @@ func Exec(o Options, place string, argv []string) error {
 	if len(argv) == 0 {
 		return errors.New("no program to run")
 	}
-	ns, err := findPlace(o, place)
+	ns, holder, err := findPlace(o, place)
 	if err != nil {
 		return err
 	}
@@ -139,29 +150,55 @@ func Exec(o Options, place string, argv []string) error {
 	if err != nil {
 		return err
 	}
+	// The new program has the namespaces of the thread that calls execve.
+	runtime.LockOSThread()
+	if err := enter(ns, holder); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w", path, syscall.Exec(path, argv, os.Environ()))
+}
+
+// enter puts this thread into a namespace of a lab and, where a process keeps a
+// mount namespace for it (not 0), into that as well.
+func enter(ns netns.NS, holder int) error {
 	f, err := os.Open(ns.Path)
 	if err != nil {
 		return fmt.Errorf("%s: %w", ns.Name, err)
 	}
 	defer f.Close()
-	// The new program has the namespace of the thread that calls execve.
-	runtime.LockOSThread()
 	if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
 		return fmt.Errorf("enter %s: %w", ns.Name, err)
 	}
-	return fmt.Errorf("%s: %w", path, syscall.Exec(path, argv, os.Environ()))
+	if holder == 0 {
+		return nil
+	}
+	mounts, err := os.Open(fmt.Sprintf("/proc/%d/ns/mnt", holder))
+	if err != nil {
+		return fmt.Errorf("the mounts of %s: %w", ns.Name, err)
+	}
+	defer mounts.Close()
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return fmt.Errorf("enter the mounts of %s: %w", ns.Name, err)
+	}
+	if err := unix.Setns(int(mounts.Fd()), unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("enter the mounts of %s: %w", ns.Name, err)
+	}
+	return nil
 }
 
-func findPlace(o Options, place string) (netns.NS, error) {
+// findPlace also gives the process that keeps the place's mounts, or 0.
+func findPlace(o Options, place string) (netns.NS, int, error) {
 	labs, err := List(o)
 	if err != nil {
-		return netns.NS{}, err
+		return netns.NS{}, 0, err
 	}
 	var fit, all []string
+	holders := map[string]int{}
 	for _, l := range labs {
 		for _, p := range l.Places {
+			holders[p.Namespace] = l.holder(p.Namespace)
 			if p.Namespace == place {
-				return netns.Named(place), nil
+				return netns.Named(place), holders[place], nil
 			}
 			all = append(all, p.Namespace)
 			if strings.HasSuffix(p.Namespace, "-"+place) {
@@ -171,11 +208,11 @@ func findPlace(o Options, place string) (netns.NS, error) {
 	}
 	switch {
 	case len(fit) == 1:
-		return netns.Named(fit[0]), nil
+		return netns.Named(fit[0]), holders[fit[0]], nil
 	case len(fit) > 1:
-		return netns.NS{}, fmt.Errorf("%q is more than one place: %s", place, strings.Join(fit, ", "))
+		return netns.NS{}, 0, fmt.Errorf("%q is more than one place: %s", place, strings.Join(fit, ", "))
 	case len(all) == 0:
-		return netns.NS{}, fmt.Errorf("there is no place %q: no lab stands (cnibench lab up)", place)
+		return netns.NS{}, 0, fmt.Errorf("there is no place %q: no lab stands (cnibench lab up)", place)
 	}
-	return netns.NS{}, fmt.Errorf("there is no place %q (there are %s)", place, strings.Join(all, ", "))
+	return netns.NS{}, 0, fmt.Errorf("there is no place %q (there are %s)", place, strings.Join(all, ", "))
 }

@@ -191,7 +191,7 @@ func TestKeptLab(t *testing.T) {
 func checkExec(t *testing.T, dir string) {
 	t.Helper()
 	o := Options{Dir: dir}
-	ns, err := findPlace(o, "1-node2-pod1")
+	ns, _, err := findPlace(o, "1-node2-pod1")
 	if err != nil || !strings.HasSuffix(ns.Name, "-1-node2-pod1") {
 		t.Errorf("place %v (%v)", ns, err)
 	}

@@ -35,6 +35,8 @@ type state struct {
 	Kept     bool           `json:"kept"` // stays when its owner ends
 	CNIPath  []string       `json:"cni_path"`
 	Clusters []clusterState `json:"clusters"`
+	// Kubernetes is that of a lab that is one; such a lab has no Clusters.
+	Kubernetes *Kubernetes `json:"kubernetes,omitempty"`
 }
 
 type clusterState struct {
@@ -54,6 +56,8 @@ func (s state) fabric(cluster int) netns.NS { return netns.Named(s.clusterPrefix
 func (s state) node(cluster, node int) netns.NS {
 	return netns.Named(fmt.Sprintf("%snode%d", s.clusterPrefix(cluster), node))
 }
+
+func (s state) kubernetesNode(name string) netns.NS { return netns.Named(s.clusterPrefix(1) + name) }
 
 func (s state) pod(cluster, node, pod int) netns.NS {
 	return netns.Named(fmt.Sprintf("%snode%d-pod%d", s.clusterPrefix(cluster), node, pod))

@@ -1,0 +1,106 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/testbed/lab"
+)
+
+// readyFile is made by the holder in its folder when all mounts are there.
+const readyFile = "mounts-are-ready"
+
+// hold starts the process that keeps the node's mounts.
+func (c *Cluster) hold(ctx context.Context, n *Node) error {
+	if err := os.MkdirAll(filepath.Join(n.Dir, "tmp"), 0o755); err != nil {
+		return err
+	}
+	if n.Conf != "" {
+		if err := os.MkdirAll(n.Conf, 0o755); err != nil {
+			return err
+		}
+	}
+	p, err := c.launch(n, lab.Holder, exec.Cmd{Argv: []string{
+		"unshare", "--mount", "--propagation", "private", c.options.Self, "lab", "hold", c.Dir(), n.Dir,
+	}})
+	if err != nil {
+		return err
+	}
+	n.holder = p.PID
+	return c.wait(ctx, "the mounts of "+n.Name, func() error {
+		_, err := os.Stat(filepath.Join(n.Dir, readyFile))
+		return err
+	})
+}
+
+// Hold is the holder of a node. It is started in a mount namespace of its own,
+// gives it what a node needs and waits until it is killed. labDir and nodeDir
+// are the folders of the lab and the node in it; they stay what they are.
+//
+// What the node's programs write into /etc, /opt and /var goes to memory, and
+// /run is empty: all of it ends with the namespace, however that ends.
+func Hold(ctx context.Context, labDir, nodeDir string) error {
+	if err := mounts(labDir, filepath.Join(nodeDir, "tmp")); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(nodeDir, readyFile), nil, 0o644); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func mounts(labDir, tmp string) error {
+	own, err := os.Open(labDir)
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+	if err := mount("tmpfs", tmp, "tmpfs", 0, "mode=755"); err != nil {
+		return err
+	}
+	for _, dir := range []string{"/etc", "/opt", "/var"} {
+		upper, work := filepath.Join(tmp, dir, "upper"), filepath.Join(tmp, dir, "work")
+		if err := errors.Join(os.MkdirAll(upper, 0o755), os.MkdirAll(work, 0o755)); err != nil {
+			return err
+		}
+		options := "lowerdir=" + dir + ",upperdir=" + upper + ",workdir=" + work
+		if err := mount("overlay", dir, "overlay", 0, options); err != nil {
+			return fmt.Errorf("%w (the kernel needs overlay file systems: CONFIG_OVERLAY_FS)", err)
+		}
+	}
+	if err := mount("tmpfs", "/run", "tmpfs", 0, "mode=755"); err != nil {
+		return err
+	}
+	for _, dir := range []string{"/run/netns", "/run/lock", "/var/log/pods", "/var/lib/cni"} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	// The lab's folder is in one of those that were just covered, or not: it is
+	// at its place all the same.
+	if err := os.MkdirAll(labDir, 0o755); err != nil {
+		return err
+	}
+	if err := mount(fmt.Sprintf("/proc/self/fd/%d", own.Fd()), labDir, "", unix.MS_BIND, ""); err != nil {
+		return err
+	}
+	if _, err := os.Stat("/sys/fs/bpf"); err == nil {
+		return mount("bpffs", "/sys/fs/bpf", "bpf", 0, "")
+	}
+	return nil
+}
+
+func mount(source, target, kind string, flags uintptr, options string) error {
+	if err := unix.Mount(source, target, kind, flags, options); err != nil {
+		return fmt.Errorf("mount %s on %s: %w", strings.TrimPrefix(source, "/proc/self/"), target, err)
+	}
+	return nil
+}
