@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,7 +41,7 @@ func facts(roots probe.Roots) (Facts, error) {
 	if err := unix.Uname(&u); err != nil {
 		return Facts{}, fmt.Errorf("uname: %w", err)
 	}
-	f := Facts{Kernel: unix.ByteSliceToString(u.Release[:]), Hostname: unix.ByteSliceToString(u.Nodename[:]), MTUs: map[string]int{}, Offloads: map[string]string{}}
+	f := Facts{Kernel: unix.ByteSliceToString(u.Release[:]), Hostname: unix.ByteSliceToString(u.Nodename[:]), MTUs: map[string]int{}, Offloads: map[string]string{}, Addresses: map[string]string{}}
 	devices, err := net.Interfaces()
 	if err != nil {
 		return Facts{}, fmt.Errorf("list devices: %w", err)
@@ -51,6 +52,9 @@ func facts(roots probe.Roots) (Facts, error) {
 			device = fmt.Sprintf("%s of MTU %d", device, d.MTU)
 		}
 		f.MTUs[device] = d.MTU
+		if err := addresses(d, device, f.Addresses); err != nil {
+			return Facts{}, err
+		}
 		features, err := offloads(d.Name)
 		if err != nil {
 			continue // a device without ethtool features has none to tell
@@ -65,6 +69,23 @@ func facts(roots probe.Roots) (Facts, error) {
 	}
 	f.Sysctls, err = readSysctls(roots.Proc)
 	return f, err
+}
+
+// addresses notes those of a device; one that has just gone has none.
+func addresses(d net.Interface, name string, of map[string]string) error {
+	all, err := d.Addrs()
+	if err != nil {
+		if _, gone := net.InterfaceByIndex(d.Index); gone != nil {
+			return nil
+		}
+		return fmt.Errorf("addresses of %s: %w", d.Name, err)
+	}
+	for _, a := range all {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			of[p.Addr().String()] = name
+		}
+	}
+	return nil
 }
 
 // alike gives the host ends of pods, whose names are drawn at random, one name:

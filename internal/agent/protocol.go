@@ -130,4 +130,6 @@ type Facts struct {
 	MTUs     map[string]int    `json:"mtus"`     // device to MTU in bytes
 	Sysctls  map[string]string `json:"sysctls"`  // those that matter, as read
 	Offloads map[string]string `json:"offloads"` // "eth0 tcp-segmentation-offload" to "on", "off" …
+	// Addresses maps each address of the place to its device.
+	Addresses map[string]string `json:"addresses,omitempty"`
 }

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -118,7 +119,7 @@ func (r *run) traffic(ctx context.Context, w workload.Workload, p workload.Param
 	if err := ends.Server.Agent.Call(ctx, agent.MethodServe, agent.ServeParams{Program: serve, Port: ends.ServerPort}, &session); err != nil {
 		return server, client, fmt.Errorf("server at %s: %w", ends.Server.Name, err)
 	}
-	target := netip.AddrPortFrom(ends.ServerAddress, session.Port)
+	target := netip.AddrPortFrom(ends.ServerAddress, cmp.Or(ends.TargetPort, session.Port))
 	drive, err := w.Drive(p, target)
 	if err != nil {
 		return server, client, err

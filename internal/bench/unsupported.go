@@ -75,6 +75,9 @@ func (r *run) missingTools(ctx context.Context, cell result.Cell) (string, error
 				missing, packages = append(missing, t.Name), append(packages, t.Package)
 			}
 		}
+		if len(missing) > 0 && place.ToolsFrom != "" {
+			return fmt.Sprintf("%s is not at %s: %s", strings.Join(missing, ", "), place.Name, place.ToolsFrom), nil
+		}
 		if len(missing) > 0 {
 			return fmt.Sprintf("%s is not installed at %s: apt-get install %s (or make tools)",
 				strings.Join(missing, ", "), place.Name, strings.Join(packages, " ")), nil

@@ -24,6 +24,10 @@ type Cluster struct {
 	Context string `json:"context,omitempty"`
 	// Kubeconfig is the file; "" is where kubectl looks.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
+	// Nodes are those of client and server, Zones theirs by label; neither: two
+	// nodes that take pods, the first by name.
+	Nodes []string `json:"nodes,omitempty"`
+	Zones []string `json:"zones,omitempty"`
 
 	// Found is what the cluster turned out to have; a plan needs it.
 	Found Found `json:"-"`
@@ -123,5 +127,9 @@ func clusterKeys() []key {
 			doc: "The kubeconfig's context."},
 		{name: "kubeconfig", defDoc: "where kubectl looks", kind: "path of a kubeconfig", example: "./with-cilium.kubeconfig",
 			doc: "The file. Relative paths are relative to the campaign file."},
+		{name: "nodes", defDoc: "the first two that take pods", kind: "node", minItems: 2, example: "[node-a, node-b]",
+			doc: "The node of the client and that of the server. Inside one node the client's is measured."},
+		{name: "zones", defDoc: "any", kind: "zone", minItems: 2, repeats: true, example: "[eu-1a, eu-1b]",
+			doc: "In place of nodes: the zones (label topology.kubernetes.io/zone) of the client's and the server's node."},
 	}
 }

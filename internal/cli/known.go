@@ -14,7 +14,7 @@ import (
 // known gathers the names that a campaign may use from the lists of the
 // packages that own them.
 func known() campaign.Known {
-	k := campaign.Known{Testbeds: []string{"lab", "hosts"}, Profiles: profile.Names(), Probes: probe.Names()}
+	k := campaign.Known{Testbeds: []string{"lab", "hosts", campaign.Kubernetes}, Profiles: profile.Names(), Probes: probe.Names()}
 	for _, n := range network.List() {
 		k.Networks = append(k.Networks, n.Name)
 		if n.Policy {

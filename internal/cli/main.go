@@ -114,6 +114,7 @@ namespaces; nothing is created in the machine's own namespace.`,
 		hostsCommand(stderr),
 		pushCommand(stdout),
 		imageCommand(stdout, stderr),
+		cleanCommand(stdout),
 		agentCommand(stdout),
 		tunnelCommand(),
 	)

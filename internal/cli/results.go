@@ -139,6 +139,11 @@ func resumeCommand(path, dir string, f runFlags) string {
 	if f.hosts.inventory != "" {
 		argv = append(argv, "--inventory", f.hosts.inventory)
 	}
+	for _, flag := range [][2]string{{"--kubeconfig", f.cluster.kubeconfig}, {"--context", f.cluster.context}, {"--image", f.image}} {
+		if flag[1] != "" {
+			argv = append(argv, flag[0], flag[1])
+		}
+	}
 	for _, p := range f.cniPath {
 		argv = append(argv, "--cni-path", p)
 	}

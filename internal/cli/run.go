@@ -28,6 +28,8 @@ import (
 type runFlags struct {
 	testbed  string
 	hosts    hostFlags
+	cluster  clusterFlags
+	image    string
 	out      string
 	resume   bool
 	seed     uint64
@@ -74,8 +76,10 @@ samples; a browser on the machine that measures is still a load on it.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.testbed, "testbed", "", "where to run, in place of the campaign's: lab or hosts")
+	flags.StringVar(&f.testbed, "testbed", "", "where to run, in place of the campaign's: lab, hosts or kubernetes")
 	f.hosts.add(flags)
+	f.cluster.add(flags)
+	flags.StringVar(&f.image, "image", "", "the image of pods, for the testbed kubernetes: this program's, from cnibench image (default: the one of this version)")
 	flags.BoolVar(&f.allowTuning, "allow-host-tuning", false, "let profiles change settings of this whole machine, by Ansible and tuned, and put them back; without it a lab changes its namespaces alone")
 	flags.StringVar(&f.out, "out", "", "result directory (default results/NAME-DATE-TIME)")
 	flags.BoolVar(&f.resume, "resume", false, "go on with the run in --out; nothing is measured twice")
@@ -89,7 +93,7 @@ samples; a browser on the machine that measures is still a load on it.`,
 }
 
 func runCampaign(ctx context.Context, path string, f runFlags, stdout, stderr io.Writer) error {
-	c, err := loadCampaign(path, f.testbed)
+	c, err := loadCampaign(path, f.testbed, stderr)
 	if err != nil {
 		return err
 	}
@@ -98,6 +102,14 @@ func runCampaign(ctx context.Context, path string, f runFlags, stdout, stderr io
 	}
 	if c.Testbed != "hosts" && f.hosts.inventory != "" {
 		return usageError{fmt.Errorf("--inventory is for --testbed hosts, and this campaign's is %s", c.Testbed)}
+	}
+	if c.Testbed != campaign.Kubernetes && (f.cluster != clusterFlags{} || f.image != "") {
+		return usageError{fmt.Errorf("--kubeconfig, --context and --image are for --testbed kubernetes, and this campaign's is %s", c.Testbed)}
+	}
+	if c.Testbed == campaign.Kubernetes {
+		if err := nameClusters(path, &c, f); err != nil {
+			return err
+		}
 	}
 	if f.dryRun {
 		var tuning time.Duration
@@ -108,6 +120,9 @@ func runCampaign(ctx context.Context, path string, f runFlags, stdout, stderr io
 	}
 	for _, note := range c.Notes() {
 		fmt.Fprintln(stderr, "note: "+note)
+	}
+	if c.Testbed == campaign.Kubernetes {
+		return runOnClusters(ctx, path, c, f, stdout, stderr)
 	}
 	runner := exec.NewRunner()
 	defer runner.Close()
@@ -137,7 +152,7 @@ func runOn(ctx context.Context, bed testbed.Testbed, path string, c campaign.Cam
 	return into.dir.Path, showRun(into.dir.Path, sum, f.json, stdout, stderr)
 }
 
-func loadCampaign(path, testbed string) (campaign.Campaign, error) {
+func loadCampaign(path, testbed string, stderr io.Writer) (campaign.Campaign, error) {
 	c, err := campaign.Load(path, known())
 	if err != nil {
 		return c, usageError{err}
@@ -145,6 +160,15 @@ func loadCampaign(path, testbed string) (campaign.Campaign, error) {
 	if testbed != "" {
 		if err := oneOf("testbed", testbed, known().Testbeds); err != nil {
 			return c, err
+		}
+		if testbed == campaign.Kubernetes {
+			var notes []string
+			c, notes = c.OnClusters()
+			for _, note := range notes {
+				fmt.Fprintln(stderr, "note: "+note)
+			}
+		} else if c.Testbed == campaign.Kubernetes {
+			return c, usageError{fmt.Errorf("%s is for Kubernetes: what it measures is found out there, and the testbed %s is told; write another campaign", path, testbed)}
 		}
 		c.Testbed = testbed
 	}
@@ -252,7 +276,11 @@ func dryRun(w io.Writer, c campaign.Campaign, p plan.Plan, tuning time.Duration,
 	fmt.Fprintf(w, "expected time: %s to %s\n\nblock 1, in its order:\n", least.Round(time.Second), most.Round(time.Second))
 	for _, s := range p.Block(1, nil) {
 		cell := s.Cell
-		fmt.Fprintf(w, "  %s  %s %s %s, %s, %s, MTU %d: %s\n", s.ID, cell.Network, cell.Path, cell.Placement, cell.Link, cell.Profile, cell.MTU, cell.Traffic())
+		mtu := fmt.Sprintf("MTU %d", cell.MTU)
+		if cell.MTU == 0 { // of a cluster, where it is found out
+			mtu = "MTU as found"
+		}
+		fmt.Fprintf(w, "  %s  %s %s %s, %s, %s, %s: %s\n", s.ID, ofCluster(cell), cell.Path, cell.Placement, cell.Link, cell.Profile, mtu, cell.Traffic())
 	}
 	for _, l := range out.Commands {
 		fmt.Fprintf(w, "\n%s\n  server: %s\n  client: %s\n", l.Cell, l.Server, l.Client)

@@ -25,6 +25,8 @@ type Environment struct {
 	Profiles map[string][]Setting `json:"profiles,omitempty"`
 	// ServiceProxies maps what carries services out to what is known of it.
 	ServiceProxies map[string]NetworkFacts `json:"service_proxies,omitempty"`
+	// Clusters maps the campaign's name of a Kubernetes to what is known of it.
+	Clusters map[string]ClusterFacts `json:"clusters,omitempty"`
 	// Changed names each setting that differed at the end: "sysctl net.core.rmem_max: 212992 → 4194304".
 	Changed []string `json:"changed,omitempty"`
 	// Absent says what the probes could not measure here, and why: "probe
@@ -66,6 +68,32 @@ type Setting struct {
 	Value  string `json:"value,omitempty"`
 	// Reason says why the setting did not take; absent: it did.
 	Reason string `json:"reason,omitempty"`
+}
+
+// ClusterFacts is what a Kubernetes said of itself.
+type ClusterFacts struct {
+	Context    string `json:"context"`    // in the kubeconfig
+	Kubernetes string `json:"kubernetes"` // version of the API server
+	// Network is the pod network as it was detected, Mode how it works:
+	// "encapsulation", "kube_proxy", … Undetermined names what nothing told.
+	Network        string            `json:"network,omitempty"`
+	NetworkVersion string            `json:"network_version,omitempty"`
+	Mode           map[string]string `json:"mode,omitempty"`
+	Undetermined   []string          `json:"undetermined,omitempty"`
+	// Nodes are those of client and server.
+	Nodes map[string]NodeFacts `json:"nodes,omitempty"`
+}
+
+// NodeFacts is what a Kubernetes says of a node.
+type NodeFacts struct {
+	OS           string `json:"os,omitempty"`
+	Kernel       string `json:"kernel,omitempty"`
+	Runtime      string `json:"runtime,omitempty"`
+	Kubelet      string `json:"kubelet,omitempty"`
+	Architecture string `json:"architecture,omitempty"`
+	CPUs         int    `json:"cpus,omitempty"`
+	MemoryBytes  int64  `json:"memory_bytes,omitempty"`
+	Zone         string `json:"zone,omitempty"`
 }
 
 // NetworkFacts tells what a network is here.

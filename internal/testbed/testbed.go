@@ -34,6 +34,9 @@ type Ends struct {
 	// ServerPort is what the server must serve on, where a service leads to it; 0:
 	// any port.
 	ServerPort uint16
+	// TargetPort is what the client sends to where that is not what the server
+	// serves on; 0: it is.
+	TargetPort uint16
 	// SharedClock tells that both ends read one clock.
 	SharedClock bool
 }
@@ -45,6 +48,9 @@ type Place struct {
 	// MTU is the actual MTU of the device towards the other end, bytes.
 	MTU   int
 	Agent *agent.Client
+	// ToolsFrom says how a tool that is missing gets here; "": by the machine's
+	// package manager.
+	ToolsFrom string
 	// Settings are the values in force, as just read, of what the campaign's
 	// profiles ask for; Doubts says which settings of the cell's own did not take.
 	Settings map[string]string

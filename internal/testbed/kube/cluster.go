@@ -1,0 +1,205 @@
+package kube
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// cluster is one Kubernetes with what a run has in it.
+type cluster struct {
+	name    string // in the campaign
+	named   campaign.Cluster
+	client  *kube.Client
+	options Options
+
+	// run names the namespaces that stand now; runs are all that were made.
+	run  string
+	runs []string
+	// nodes are those of spots; one where the cluster has no more.
+	nodes []corev1.Node
+	// noHost says why there are no pods in their node's own network; "": there are.
+	noHost string
+	// wanted are the spots and routes of the campaign.
+	wanted []spot
+	routes []route
+	stands map[spot]*stand
+	ports  map[route]uint16 // of nodes, by route
+	// without says of a route why there is none.
+	without map[route]string
+	// enforces tells that traffic was seen to be held against policies.
+	enforces bool
+	found    detected
+	lease    *lease
+	networks map[string]bool // of the plan
+}
+
+func newCluster(named campaign.Cluster, client *kube.Client, o Options) *cluster {
+	return &cluster{name: named.Name, named: named, client: client, options: o, networks: map[string]bool{}}
+}
+
+// prepare makes what the cells need, and looks what the cluster has.
+func (c *cluster) prepare(ctx context.Context, cells []result.Cell) (campaign.Found, error) {
+	if err := c.checkAccess(ctx); err != nil {
+		return campaign.Found{}, err
+	}
+	if err := c.clearDead(ctx); err != nil {
+		return campaign.Found{}, err
+	}
+	nodes, err := c.chooseNodes(ctx)
+	if err != nil {
+		return campaign.Found{}, err
+	}
+	c.nodes = nodes
+	c.want(cells)
+	if err := c.make(ctx); err != nil {
+		return campaign.Found{}, err
+	}
+	return c.look(ctx)
+}
+
+// want notes the spots and routes of the cells that the nodes are enough for.
+func (c *cluster) want(cells []result.Cell) {
+	for _, cell := range cells {
+		from, to := spotsOf(cell)
+		if max(from.node, to.node) > len(c.nodes) || to.host && to.policies > 0 {
+			continue
+		}
+		for _, s := range []spot{from, to} {
+			if !slices.Contains(c.wanted, s) {
+				c.wanted = append(c.wanted, s)
+			}
+		}
+		r := route{to, cell.Path, familyOf(cell)}
+		if byService(cell.Path) && !slices.Contains(c.routes, r) {
+			c.routes = append(c.routes, r)
+		}
+	}
+}
+
+// make makes everything wanted in namespaces of a new name.
+func (c *cluster) make(ctx context.Context) error {
+	id := make([]byte, 4)
+	rand.Read(id) // never fails (crypto/rand)
+	c.run, c.stands, c.ports = hex.EncodeToString(id), map[spot]*stand{}, map[route]uint16{}
+	c.without = map[route]string{}
+	c.runs = append(c.runs, c.run)
+	if err := c.makeNamespaces(ctx); err != nil {
+		return err
+	}
+	for _, s := range c.wanted {
+		if !s.host || c.noHost == "" {
+			c.stands[s] = &stand{spot: s}
+		}
+	}
+	for _, s := range c.wanted {
+		err := c.makePolicies(ctx, s)
+		if err == nil && c.stands[s] != nil {
+			err = c.makePod(ctx, c.stands[s])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, r := range c.routes {
+		if err := c.makeService(ctx, r); err != nil {
+			return err
+		}
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	for _, st := range c.stands {
+		g.Go(func() error { return c.raise(gctx, st) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return c.settle(ctx)
+}
+
+// namespace is where a spot's pod is.
+func (c *cluster) namespace(s spot) string { return namespaceOf(c.run, s.host) }
+
+func namespaceOf(run string, host bool) string {
+	if host {
+		return "cnb-host-" + run
+	}
+	return "cnb-" + run
+}
+
+// The labels of what a run makes.
+const (
+	managedBy = "app.kubernetes.io/managed-by"
+	ours      = "cnibench"
+	runLabel  = "cnibench/run"
+	endLabel  = "cnibench/end"
+	roleLabel = "cnibench/role"
+)
+
+func labels(run string) map[string]string { return map[string]string{managedBy: ours, runLabel: run} }
+
+// makeNamespaces makes the namespace of pods, and that of pods in their node's
+// network, which no Pod Security but privileged allows. Where the user may not
+// have the second, the baseline is not measured.
+func (c *cluster) makeNamespaces(ctx context.Context) error {
+	const enforce = "pod-security.kubernetes.io/enforce"
+	make := func(host bool, level string) error {
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(c.run, host), Labels: labels(c.run)}}
+		ns.Labels[enforce] = level
+		_, err := c.client.API.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
+		return c.client.Explain("make namespace "+ns.Name, err)
+	}
+	if err := make(false, "restricted"); err != nil {
+		return err
+	}
+	var err error
+	if c.lease, err = c.startLease(ctx); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(c.wanted, func(s spot) bool { return s.host }) {
+		return nil
+	}
+	if err := make(true, "privileged"); err != nil {
+		if !kube.IsForbidden(err) {
+			return err
+		}
+		c.noHost = err.Error()
+		c.options.Say("no pods in their node's network, so no baseline: %v", err)
+	}
+	return nil
+}
+
+// close ends the agents and deletes the namespaces of all runs.
+func (c *cluster) close(ctx context.Context) error {
+	var errs []error
+	for _, st := range c.stands {
+		if st.agent != nil {
+			if err := st.agent.Close(); err != nil {
+				errs = append(errs, fmt.Errorf("agent at %s: %w", st.spot.name(), err))
+			}
+		}
+	}
+	c.stands = nil
+	if c.lease != nil {
+		c.lease.stop()
+	}
+	var names []string
+	for _, run := range c.runs {
+		names = append(names, namespaceOf(run, false), namespaceOf(run, true))
+	}
+	errs = append(errs, remove(ctx, c.client, names))
+	if errors.Join(errs...) == nil {
+		c.runs = nil
+	}
+	return errors.Join(errs...)
+}

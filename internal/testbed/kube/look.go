@@ -1,0 +1,79 @@
+package kube
+
+import (
+	"context"
+
+	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// detected is what a cluster turned out to have.
+type detected struct {
+	facts result.ClusterFacts
+}
+
+// checkAccess says what the user may not do that a run needs.
+func (c *cluster) checkAccess(context.Context) error { return nil }
+
+// look sees what the cluster has.
+func (c *cluster) look(ctx context.Context) (campaign.Found, error) {
+	found := campaign.Found{Network: "unknown", MTU: c.linkMTU(), Enforces: c.enforces}
+	version, err := c.client.API.Discovery().ServerVersion()
+	if err != nil {
+		return found, c.client.Explain("ask for the version", err)
+	}
+	c.found.facts = result.ClusterFacts{Context: c.client.Context, Kubernetes: version.GitVersion, Nodes: map[string]result.NodeFacts{}}
+	for _, n := range c.nodes {
+		info := n.Status.NodeInfo
+		c.found.facts.Nodes[n.Name] = result.NodeFacts{
+			OS: info.OSImage, Kernel: info.KernelVersion, Runtime: info.ContainerRuntimeVersion, Kubelet: info.KubeletVersion,
+			Architecture: info.Architecture, CPUs: int(n.Status.Capacity.Cpu().Value()), MemoryBytes: n.Status.Capacity.Memory().Value(),
+			Zone: n.Labels["topology.kubernetes.io/zone"],
+		}
+	}
+	return found, nil
+}
+
+// linkMTU is the MTU of the nodes' device, or, where no pod is in its node's
+// network, that of the pods; bytes.
+func (c *cluster) linkMTU() int {
+	for _, host := range []bool{true, false} {
+		for _, s := range c.wanted {
+			if st := c.stands[s]; st != nil && s.host == host {
+				if mtu := max(st.mtu("ipv4"), st.mtu("ipv6")); mtu > 0 {
+					return mtu
+				}
+			}
+		}
+	}
+	return 0
+}
+
+// Environment describes the clusters as they stand.
+func (b *Bed) Environment(context.Context) (result.Environment, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	env := result.Environment{Schema: result.Schema, Testbed: campaign.Kubernetes, Places: map[string]result.PlaceFacts{},
+		Networks: map[string]result.NetworkFacts{}, Clusters: map[string]result.ClusterFacts{}}
+	for i, c := range b.clusters {
+		env.Clusters[nameOr(c.name, campaign.TheCluster)] = c.found.facts
+		if i == 0 && len(c.nodes) > 0 {
+			n := c.found.facts.Nodes[c.nodes[0].Name]
+			env.Host = result.Host{Kernel: n.Kernel, OS: n.OS, CPUs: n.CPUs, MemoryBytes: n.MemoryBytes}
+		}
+		for name := range c.networks {
+			env.Networks[name] = result.NetworkFacts{}
+		}
+		for _, st := range c.stands {
+			env.Places[c.placeName(st)] = result.PlaceFacts{Node: st.node, Kernel: st.facts.Kernel, MTUs: st.facts.MTUs, Sysctls: st.facts.Sysctls, Offloads: st.facts.Offloads}
+		}
+	}
+	return env, nil
+}
+
+func nameOr(name, otherwise string) string {
+	if name == "" {
+		return otherwise
+	}
+	return name
+}

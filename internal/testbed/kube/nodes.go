@@ -1,0 +1,106 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// chooseNodes gives the nodes of client and server: those that the campaign
+// names, one of each zone that it names, or the first two by name that take pods.
+// One is enough for what is measured inside a node.
+func (c *cluster) chooseNodes(ctx context.Context) ([]corev1.Node, error) {
+	list, err := c.client.API.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, c.client.Explain("list nodes", err)
+	}
+	slices.SortFunc(list.Items, func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
+	if len(c.named.Nodes) > 0 {
+		return namedNodes(list.Items, c.named.Nodes)
+	}
+	var good []corev1.Node
+	var bad []string
+	for _, n := range list.Items {
+		if why := unfit(n); why != "" {
+			bad = append(bad, n.Name+" "+why)
+		} else {
+			good = append(good, n)
+		}
+	}
+	if len(c.named.Zones) > 0 {
+		return zoneNodes(good, c.named.Zones, bad)
+	}
+	if len(good) == 0 {
+		return nil, fmt.Errorf("no node takes pods: %s", cmp.Or(strings.Join(bad, "; "), "there is none"))
+	}
+	return good[:min(2, len(good))], nil
+}
+
+func namedNodes(all []corev1.Node, names []string) ([]corev1.Node, error) {
+	var out []corev1.Node
+	var errs []error
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(n corev1.Node) bool { return n.Name == name })
+		if i < 0 {
+			errs = append(errs, fmt.Errorf("there is no node %s", name))
+			continue
+		}
+		if why := unfit(all[i]); why != "" {
+			errs = append(errs, fmt.Errorf("node %s %s: name another in clusters", name, why))
+		}
+		out = append(out, all[i])
+	}
+	return out, errors.Join(errs...)
+}
+
+func zoneNodes(good []corev1.Node, zones, bad []string) ([]corev1.Node, error) {
+	var out []corev1.Node
+	for _, zone := range zones {
+		i := slices.IndexFunc(good, func(n corev1.Node) bool {
+			return n.Labels[corev1.LabelTopologyZone] == zone && !slices.ContainsFunc(out, func(o corev1.Node) bool { return o.Name == n.Name })
+		})
+		if i < 0 {
+			return nil, fmt.Errorf("zone %s has no node left that takes pods (label %s); those that take none: %s", zone, corev1.LabelTopologyZone,
+				cmp.Or(strings.Join(bad, "; "), "none"))
+		}
+		out = append(out, good[i])
+	}
+	return out, nil
+}
+
+// unfit says why a node takes no pods of ours; "" where it does.
+func unfit(n corev1.Node) string {
+	if system := n.Status.NodeInfo.OperatingSystem; system != "" && system != "linux" {
+		return "runs " + system
+	}
+	if why := notReady(n); why != "" {
+		return "is not ready: " + why
+	}
+	for _, t := range n.Spec.Taints {
+		if t.Effect != corev1.TaintEffectPreferNoSchedule {
+			return "is tainted: " + t.ToString()
+		}
+	}
+	if n.Spec.Unschedulable {
+		return "is cordoned"
+	}
+	return ""
+}
+
+// notReady says why a node is not ready; "" where it is.
+func notReady(n corev1.Node) string {
+	for _, cond := range n.Status.Conditions {
+		if cond.Type == corev1.NodeReady && cond.Status != corev1.ConditionTrue {
+			return words(cond.Reason, cond.Message)
+		} else if cond.Type == corev1.NodeReady {
+			return ""
+		}
+	}
+	return "it has not said so"
+}

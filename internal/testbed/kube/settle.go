@@ -1,0 +1,130 @@
+package kube
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+const (
+	// tryWithin bounds one try to reach a server.
+	tryWithin = 3 * time.Second
+	// refuseWithin is how long a cluster may take to hold traffic against a new
+	// policy before it counts as one that enforces none.
+	refuseWithin = 15 * time.Second
+)
+
+// settle waits until services lead to their pods, and sees whether policies are
+// enforced: it is their effect that counts, not what the network is called.
+func (c *cluster) settle(ctx context.Context) error {
+	guarded := false
+	for _, s := range c.wanted {
+		if s.policies == 0 || c.stands[s] == nil {
+			continue
+		}
+		if !guarded {
+			c.enforces = c.refuses(ctx, s)
+			guarded = true
+		}
+		if err := c.allow(ctx, s); err != nil {
+			return err
+		}
+	}
+	// They are tried one after the other: a server behind a service has one port.
+	for _, r := range c.routes {
+		if c.without[r] == "" {
+			if err := c.until(ctx, publishWithin, func(ctx context.Context) error { return c.reach(ctx, r) }); err != nil {
+				c.options.Say("service %s does not lead to its pod yet: %v", r.name(), err)
+			}
+		}
+	}
+	for _, s := range c.wanted {
+		if r := (route{s, result.PathPodToPod, "ipv4"}); s.policies > 0 && c.stands[s] != nil {
+			if err := c.until(ctx, publishWithin, func(ctx context.Context) error { return c.reach(ctx, r) }); err != nil {
+				c.options.Say("pod %s is not reached through its policies yet: %v", s.name(), err)
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+// refuses tells whether a pod that only policies without effect select cannot be
+// reached.
+func (c *cluster) refuses(ctx context.Context, s spot) bool {
+	err := c.until(ctx, refuseWithin, func(ctx context.Context) error {
+		if c.reach(ctx, route{s, result.PathPodToPod, "ipv4"}) == nil {
+			return errors.New("it is still reached")
+		}
+		return nil
+	})
+	return err == nil
+}
+
+// until tries again until there is no error, within a bound.
+func (c *cluster) until(ctx context.Context, within time.Duration, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	for {
+		err := f(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(poll):
+		}
+	}
+}
+
+// reach sends a few transactions from the client to the end of a route.
+func (c *cluster) reach(ctx context.Context, r route) error {
+	from, to := c.stands[spot{role: client, node: 1}], c.stands[r.to]
+	if from == nil || to == nil {
+		return errors.New("its ends do not stand")
+	}
+	at, err := c.target(ctx, r, to)
+	if err != nil {
+		return err
+	}
+	w, err := workload.Find("tcp_rr")
+	if err != nil {
+		return err
+	}
+	token := make([]byte, 16)
+	rand.Read(token) // never fails (crypto/rand)
+	p := workload.Params{Cell: result.Cell{Workload: "tcp_rr", MessageBytes: 1, Streams: 1}, Window: 10 * time.Millisecond, Token: hex.EncodeToString(token)}
+	serve, err := w.Serve(p)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, tryWithin, fmt.Errorf("no answer within %v", tryWithin))
+	defer cancel()
+	var session agent.ServeResult
+	if err := to.agent.Call(ctx, agent.MethodServe, agent.ServeParams{Program: serve, Port: portOf(r)}, &session); err != nil {
+		return err
+	}
+	if at.Port() == 0 {
+		at = addrPort(at.Addr(), session.Port)
+	}
+	drive, err := w.Drive(p, at)
+	if err != nil {
+		return err
+	}
+	var out workload.Output
+	driveErr := from.agent.Call(ctx, agent.MethodDrive, agent.DriveParams{Program: drive, Server: at.String()}, &out)
+	g, end := errgroup.WithContext(context.WithoutCancel(ctx))
+	for _, st := range []*stand{from, to} {
+		g.Go(func() error { return st.agent.Call(end, agent.MethodCancel, agent.CancelParams{}, nil) })
+	}
+	return errors.Join(driveErr, g.Wait())
+}

@@ -1,0 +1,71 @@
+package kube
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// spot is where one end of cells is: a pod of its own.
+type spot struct {
+	// host tells a pod in its node's own network, the baseline.
+	host bool
+	role string // "client", "server"
+	node int    // 1, 2: an index of cluster.nodes, from 1
+	// policies is how many policies that allow nothing select the pod, beside one
+	// that allows the client; 0: none selects it.
+	policies int
+}
+
+const (
+	client = "client"
+	server = "server"
+)
+
+// name is that of its first pod.
+func (s spot) name() string {
+	kind := "pod"
+	if s.host {
+		kind = "host"
+	}
+	name := fmt.Sprintf("%s-%s-%d", kind, s.role, s.node)
+	if s.policies > 0 {
+		name += fmt.Sprintf("-policies-%d", s.policies)
+	}
+	return name
+}
+
+// spotsOf are client and server of a cell.
+func spotsOf(cell result.Cell) (from, to spot) {
+	from = spot{role: client, node: 1, host: strings.HasPrefix(cell.Path, "host-to-")}
+	to = spot{role: server, node: 1, host: strings.HasSuffix(cell.Path, "-to-host"), policies: cell.Policies}
+	if cell.Placement == result.InterHost {
+		to.node = 2
+	}
+	return from, to
+}
+
+// route is how a client reaches a server: straight, or by a service.
+type route struct {
+	to     spot
+	path   string
+	family string // "ipv4", "ipv6"
+}
+
+func familyOf(cell result.Cell) string {
+	if cell.Family == "" {
+		return "ipv4"
+	}
+	return cell.Family
+}
+
+// byService tells whether a path leads by a Service object.
+func byService(path string) bool {
+	return path == result.PathPodToClusterIP || path == result.PathPodToNodePort || path == result.PathPodToHeadless
+}
+
+// name is that of its service.
+func (r route) name() string {
+	return fmt.Sprintf("%s-%s-%s", strings.TrimPrefix(r.path, "pod-to-"), r.to.name(), r.family)
+}
