@@ -36,6 +36,12 @@ func iptablesTool() netns.Feature {
 type table struct {
 	name   string
 	policy map[string]string // of built-in chains
+	// large is for tables of tens of thousands of chains: all counters of the table
+	// are set to 0 first. That makes iptables-nft-restore read the whole table at
+	// once, where else it looks each line's chain up in a sorted list of those named
+	// so far (cache_chain_list_insert of 1.8.9), which takes the square of their
+	// number: minutes for 10,000 services, that are seconds so.
+	large  bool
 	chains []string
 	rules  []string
 }
@@ -61,6 +67,9 @@ func (t *table) insert(chain, rule string) { t.rules = append(t.rules, "-I "+cha
 func (t *table) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%s\n", t.name)
+	if t.large {
+		b.WriteString("-Z\n")
+	}
 	for _, chain := range []string{"INPUT", "FORWARD", "OUTPUT"} {
 		if p := t.policy[chain]; p != "" {
 			fmt.Fprintf(&b, ":%s %s [0:0]\n", chain, p)

@@ -109,7 +109,7 @@ func (t *table) kubeMasquerade(first ...string) {
 }
 
 func kubeProxyNAT(self Node, services []Service) *table {
-	t := &table{name: "nat"}
+	t := &table{name: "nat", large: true}
 	t.chain("KUBE-SERVICES")
 	t.chain("KUBE-NODEPORTS")
 	t.kubeMasquerade()
