@@ -145,7 +145,7 @@ func calicoEBPFAdd(args *skel.CmdArgs) error {
 	if err != nil {
 		return fmt.Errorf("device %s: %w", calicoHostDevice(args.ContainerID), err)
 	}
-	maps, err := mapsAt(conf.Device)
+	maps, err := mapsAt(conf.Device, ingress())
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func calicoEBPFDel(args *skel.CmdArgs) error {
 	if err != nil || !address.IsValid() {
 		return err
 	}
-	maps, err := mapsAt(conf.Device)
+	maps, err := mapsAt(conf.Device, ingress())
 	if errors.Is(err, errNoEBPF) {
 		return nil
 	}

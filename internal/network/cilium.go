@@ -74,7 +74,7 @@ func ciliumGeneve() Network {
 
 func (v ciliumVariant) network() Network {
 	n := Network{
-		Name: v.name, Summary: v.summary, Policy: v.policy, IPv6: !v.policy && v.tunnel == "",
+		Name: v.name, Summary: v.summary, Policy: v.policy, IPv6: !v.policy,
 		Model: "Cilium v1.18.5 bpf/bpf_lxc.c, bpf_host.c, bpf_overlay.c, lib/local_delivery.h, lib/fib.h, " +
 			"with eBPF host routing and one device, by own programs (bpf/cilium.c) and this program's plugin cnibench-cilium",
 		LeavesOut:  "services, masquerading, ICMP errors, trace and drop notifications, tail calls between programs (all is one program), Cilium's IPAM (host-local instead)",
@@ -86,7 +86,6 @@ func (v ciliumVariant) network() Network {
 	if v.tunnel != "" {
 		// Outer Ethernet, IPv4 and UDP, and 8 bytes of VXLAN, or of Geneve without options.
 		n.Encapsulation, n.Overhead = v.tunnel, 50
-		n.LeavesOut = "IPv6; " + n.LeavesOut
 	}
 	if !v.policy {
 		n.LeavesOut = "connection tracking and the lookup of policy, which every packet of a real Cilium has (cilium/native-policy has them); " + n.LeavesOut

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/containernetworking/cni/pkg/skel"
@@ -84,7 +85,7 @@ func ciliumAdd(args *skel.CmdArgs) (err error) {
 // own, which is loaded for this pod alone: its addresses are constants in it.
 func ciliumEndpoint(conf ciliumConf, host netlink.Link, mac net.HardwareAddr, ips []*current.IPConfig) error {
 	address, _ := netip.AddrFromSlice(ips[0].Address.IP.To4())
-	maps, err := mapsAt(conf.Device)
+	maps, err := ciliumMaps(conf.Device)
 	if err != nil {
 		return err
 	}
@@ -108,9 +109,14 @@ func ciliumEndpoint(conf ciliumConf, host netlink.Link, mac net.HardwareAddr, ip
 		return err
 	}
 	for name := range spec.Maps {
-		if m := maps[name]; m != nil {
-			spec.Maps[name].MaxEntries = m.MaxEntries()
+		if !strings.HasPrefix(name, ebpfPrefix) { // constants
+			continue
 		}
+		m, err := maps.need(name) // else the pod would have an empty one of its own
+		if err != nil {
+			return err
+		}
+		spec.Maps[name].MaxEntries = m.MaxEntries()
 	}
 	coll, err := loadEBPF(spec, constants, maps, bpf.CiliumProgCnbFromContainer)
 	if err != nil {
@@ -139,6 +145,27 @@ func ciliumEndpoint(conf ciliumConf, host netlink.Link, mac net.HardwareAddr, ip
 		return err
 	}
 	return endpoints.Put(address6, endpoint)
+}
+
+// ciliumMaps are the node's: none of its programs names all of them.
+func ciliumMaps(device string) (ebpfMaps, error) {
+	all, err := mapsAt(device, ingress())
+	if err != nil {
+		return nil, err
+	}
+	more, err := mapsAt(ciliumHost, egress())
+	if err != nil {
+		all.close()
+		return nil, err
+	}
+	for name, m := range more {
+		if all[name] == nil {
+			all[name] = m
+			continue
+		}
+		_ = m.Close() // a file descriptor alone
+	}
+	return all, nil
 }
 
 // ciliumPermit writes the entries of the policy that allows.
@@ -174,7 +201,7 @@ func ciliumDel(args *skel.CmdArgs) error {
 
 // ciliumForget takes the pod out of the node's maps.
 func ciliumForget(conf ciliumConf, id uint32) error {
-	maps, err := mapsAt(conf.Device)
+	maps, err := ciliumMaps(conf.Device)
 	if errors.Is(err, errNoEBPF) {
 		return nil
 	}

@@ -119,14 +119,14 @@ func (m ebpfMaps) close() {
 
 var errNoEBPF = errors.New("has no eBPF program of ours: the network was not set up on this node")
 
-// mapsAt finds the maps of our program at the ingress of a device of this
-// thread's namespace.
-func mapsAt(device string) (ebpfMaps, error) {
+// mapsAt finds the maps of our program at a device of this thread's namespace:
+// those that the program names, which may not be all of its node's.
+func mapsAt(device string, d direction) (ebpfMaps, error) {
 	l, err := netlink.LinkByName(device)
 	if err != nil {
 		return nil, fmt.Errorf("device %s: %w", device, err)
 	}
-	ids, err := attachedEBPF(l.Attrs().Index, ingress())
+	ids, err := attachedEBPF(l.Attrs().Index, d)
 	if err != nil {
 		return nil, fmt.Errorf("eBPF programs at %s: %w", device, err)
 	}
@@ -194,7 +194,7 @@ func counterNames() []string {
 func EBPFCounters(node netns.NS, device string) (map[string]uint64, error) {
 	counts := map[string]uint64{}
 	err := netns.Do(node, func() error {
-		maps, err := mapsAt(device)
+		maps, err := mapsAt(device, ingress())
 		if err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ func ciliumOthers(self Node, pods []Pod) error {
 		return nil
 	}
 	err := netns.Do(self.NS, func() error {
-		maps, err := mapsAt(self.Device)
+		maps, err := mapsAt(self.Device, ingress())
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func ciliumOthers(self Node, pods []Pod) error {
 func EBPFPolicies(node netns.NS, device string) (int, error) {
 	entries := 0
 	err := netns.Do(node, func() error {
-		maps, err := mapsAt(device)
+		maps, err := mapsAt(device, ingress())
 		if err != nil {
 			return err
 		}
