@@ -11,7 +11,8 @@
  *   cnb_from_hep   ingress of eth0    packets from the wire
  *   cnb_to_hep     egress of eth0     packets to the wire
  */
-#include "common.h"
+#include "counters.h"
+#include "packet.h"
 
 #define AF_INET 2
 #define EINVAL 22

@@ -2,6 +2,8 @@
 /* IPv6 headers, and the answer to a neighbour solicitation (RFC 4861). */
 #pragma once
 
+#include "packet.h"
+
 #include <stddef.h>
 #include <linux/in6.h>
 #include <linux/ipv6.h>

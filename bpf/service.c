@@ -170,30 +170,16 @@ static __always_inline void backward(struct bpf_sock_addr *ctx)
 	count(SERVICE_REVERSE);
 }
 
-SEC("cgroup/connect4")
-int cnb_connect4(struct bpf_sock_addr *ctx)
-{
-	forward(ctx);
-	return PROCEED;
-}
+/* PROGRAM is one of them: what it does to the address; the call goes on. */
+#define PROGRAM(hook, way)                        \
+	SEC("cgroup/" #hook)                      \
+	int cnb_##hook(struct bpf_sock_addr *ctx) \
+	{                                         \
+		way(ctx);                         \
+		return PROCEED;                   \
+	}
 
-SEC("cgroup/sendmsg4")
-int cnb_sendmsg4(struct bpf_sock_addr *ctx)
-{
-	forward(ctx);
-	return PROCEED;
-}
-
-SEC("cgroup/recvmsg4")
-int cnb_recvmsg4(struct bpf_sock_addr *ctx)
-{
-	backward(ctx);
-	return PROCEED;
-}
-
-SEC("cgroup/getpeername4")
-int cnb_getpeername4(struct bpf_sock_addr *ctx)
-{
-	backward(ctx);
-	return PROCEED;
-}
+PROGRAM(connect4, forward)
+PROGRAM(sendmsg4, forward)
+PROGRAM(recvmsg4, backward)
+PROGRAM(getpeername4, backward)

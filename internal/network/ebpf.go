@@ -179,7 +179,7 @@ func (m ebpfMaps) need(name string) (*ebpf.Map, error) {
 	return nil, fmt.Errorf("the node's eBPF programs have no map %s", name)
 }
 
-// counterNames are those of enum counter in bpf/common.h.
+// counterNames are those of enum counter in bpf/counters.h.
 func counterNames() []string {
 	return []string{
 		"from pod", "from wire", "from tunnel", "from host", "to peer", "to veth", "to neighbour", "to tunnel",
