@@ -36,14 +36,15 @@ type plan struct {
 
 // setting is one lab that is built: a network, and what is added to it.
 type setting struct {
-	Network string
-	Rules   rules
-	Traffic []traffic
+	Network  string
+	Rules    rules
+	Services services
+	Traffic  []traffic
 }
 
 // traffic is what is counted in a lab. Those of one setting take turns.
 type traffic struct {
-	Workload     string // "udp_stream", "tcp_rr"
+	Workload     string // "udp_stream", "tcp_rr", "udp_flows"
 	Placement    string
 	TwicePercent int // so many packets of a hundred are sent twice
 }
@@ -61,11 +62,12 @@ type loop struct{ Turns, Nanoseconds int64 }
 // count is that of one traffic of a setting. A setting that failed has one with
 // its reason.
 type count struct {
-	Network string
-	Rules   rules
-	Traffic traffic
-	Samples []sample `json:",omitempty"`
-	Failed  string   `json:",omitempty"`
+	Network  string
+	Rules    rules
+	Services services
+	Traffic  traffic
+	Samples  []sample `json:",omitempty"`
+	Failed   string   `json:",omitempty"`
 }
 
 // sample is one counted window. In the virtual machine a nanosecond is an
@@ -106,7 +108,7 @@ func carryOut(ctx context.Context, p plan, w io.Writer) error {
 	for _, s := range p.Settings {
 		counts, err := s.carryOut(ctx, p)
 		if err != nil {
-			counts = []count{{Network: s.Network, Rules: s.Rules, Failed: err.Error()}}
+			counts = []count{{Network: s.Network, Rules: s.Rules, Services: s.Services, Failed: err.Error()}}
 		}
 		for _, c := range counts {
 			if err := out.Encode(line{Count: &c}); err != nil {
@@ -124,7 +126,7 @@ func (s setting) carryOut(ctx context.Context, p plan) (counts []count, err erro
 	l := lab.New(lab.Options{Runner: r, CNIPath: cni.SearchPath(""), Verb: "bench-instructions"})
 	var cells []result.Cell
 	for _, t := range s.Traffic {
-		cells = append(cells, t.cell(s.Network))
+		cells = append(cells, t.cell(s))
 	}
 	unsupported, err := l.Build(ctx, cells)
 	if err != nil {
@@ -152,15 +154,18 @@ func (s setting) carryOut(ctx context.Context, p plan) (counts []count, err erro
 			}
 		}
 		open := e.datagrams
-		if t.Workload == "tcp_rr" {
+		switch t.Workload {
+		case "tcp_rr":
 			open = e.connection
+		case udpFlows:
+			open = e.manyFlows
 		}
 		pair, err := open()
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", t.Workload, t.Placement, err)
 		}
 		pairs = append(pairs, pair)
-		counts = append(counts, count{Network: s.Network, Rules: s.Rules, Traffic: t})
+		counts = append(counts, count{Network: s.Network, Rules: s.Rules, Services: s.Services, Traffic: t})
 	}
 	return counts, takeTurns(counts, pairs, p)
 }
@@ -189,6 +194,12 @@ func takeTurns(counts []count, pairs []pair, p plan) error {
 
 // window counts n packets.
 func window(p pair, t traffic, n int, alone bool) (got sample, err error) {
+	if p.flows != nil {
+		if p.clients, err = p.flows.open(n); err != nil {
+			return got, err
+		}
+		defer func() { err = errors.Join(err, closeAll(p.clients)) }()
+	}
 	idle, err := idleNanoseconds()
 	if err != nil {
 		return got, err
@@ -287,14 +298,17 @@ func idleNanoseconds() (int64, error) {
 	return sum, nil
 }
 
-// cell is what the traffic is in a campaign.
-func (t traffic) cell(network string) result.Cell {
+// cell is what the traffic of a setting is in a campaign.
+func (t traffic) cell(s setting) result.Cell {
 	c := result.Cell{
-		Network: network, Path: result.PathPodToPod, Placement: t.Placement, Link: "unshaped", Profile: lab.DefaultProfile,
+		Network: s.Network, Path: result.PathPodToPod, Placement: t.Placement, Link: "unshaped", Profile: lab.DefaultProfile,
 		MTU: 1500, Workload: t.Workload, MessageBytes: messageBytes, Streams: 1,
 	}
-	if network == result.HostNetwork {
+	if s.Network == result.HostNetwork {
 		return c.Baseline()
+	}
+	if s.Services.Count > 0 {
+		c.Path, c.ServiceProxy, c.Services = result.PathPodToClusterIP, s.Services.Proxy, s.Services.Count
 	}
 	return c
 }

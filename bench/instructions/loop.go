@@ -16,12 +16,23 @@ const messageBytes = 64
 // pair is a socket in the client's namespace and one in the server's. One thread
 // uses both in turn, so that what is counted is the packet's way and not how a
 // scheduler shares one CPU between two programs.
-type pair struct{ client, server int }
+type pair struct {
+	client, server int
+	// flows makes clients, one for each datagram of a window, in place of client.
+	// It is nil but for udp_flows.
+	flows   *flows
+	clients []int
+}
 
 // ends is where the sockets of a pair are to be.
 type ends lab.Sites
 
-func (p pair) close() error { return errors.Join(unix.Close(p.client), unix.Close(p.server)) }
+func (p pair) close() error {
+	if p.flows != nil {
+		return unix.Close(p.server)
+	}
+	return errors.Join(unix.Close(p.client), unix.Close(p.server))
+}
 
 // within makes a socket in a namespace.
 func within(ns netns.NS, kind int) (fd int, err error) {
@@ -62,7 +73,7 @@ func (e ends) datagrams() (pair, error) {
 	if err != nil {
 		return pair{}, errors.Join(err, unix.Close(server))
 	}
-	p := pair{client, server}
+	p := pair{client: client, server: server}
 	if err := unix.Connect(client, at); err != nil {
 		return pair{}, errors.Join(err, p.close())
 	}
@@ -90,7 +101,7 @@ func (e ends) connection() (pair, error) {
 	if err != nil {
 		return pair{}, errors.Join(err, unix.Close(client))
 	}
-	p := pair{client, server}
+	p := pair{client: client, server: server}
 	for _, fd := range []int{client, server} {
 		err = errors.Join(err, unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1),
 			unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 5}))
@@ -121,16 +132,19 @@ func pass(from, to int, b []byte) error {
 func (p pair) run(workload string, n, twicePercent int) error {
 	b := make([]byte, messageBytes)
 	for i := range n {
-		times := 1
+		times, client := 1, p.client
+		if p.clients != nil {
+			client = p.clients[i]
+		}
 		if i%100 < twicePercent {
 			times = 2
 		}
 		for range times {
-			if err := pass(p.client, p.server, b); err != nil {
+			if err := pass(client, p.server, b); err != nil {
 				return err
 			}
 			if workload == "tcp_rr" {
-				if err := pass(p.server, p.client, b); err != nil {
+				if err := pass(p.server, client, b); err != nil {
 					return err
 				}
 			}

@@ -190,10 +190,7 @@ func (c *collector) err() error {
 
 // String is a count in a line.
 func (c count) String() string {
-	name := c.Network
-	if r := c.Rules.String(); r != "" {
-		name += " with " + r
-	}
+	name := subject{c.Network, c.Rules, c.Services}.String()
 	if c.Failed != "" {
 		return name + ": " + c.Failed
 	}

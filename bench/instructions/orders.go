@@ -19,15 +19,20 @@ type order struct {
 
 // subject is a network, with what is added to it.
 type subject struct {
-	Network string
-	Rules   rules
+	Network  string
+	Rules    rules
+	Services services
 }
 
 func (s subject) String() string {
-	if r := s.Rules.String(); r != "" {
-		return s.Network + " with " + r
+	switch {
+	case s.Rules.Kind != "":
+		return s.Network + " with " + s.Rules.String()
+	case s.Services.Count > 0:
+		return s.Network + " with " + s.Services.String()
+	default:
+		return s.Network
 	}
-	return s.Network
 }
 
 const (
@@ -73,9 +78,10 @@ func orders() []order {
 	flat := rules{Kind: "iptables-legacy", Count: sweepCounts()[2]}
 	chained := flat
 	chained.Chains = 10
+	all = append(all, serviceOrder("nftables", serviceCounts()[3]), serviceOrder("ipvs", serviceCounts()[3]))
 	return append(all, order{
 		Claim: "more chains cost more, at the same number of rules", Source: qi, Workload: "udp_stream", Placement: inter,
-		Less: subject{sweepNetwork, flat}, More: subject{sweepNetwork, chained},
+		Less: subject{Network: sweepNetwork, Rules: flat}, More: subject{Network: sweepNetwork, Rules: chained},
 	})
 }
 
@@ -92,7 +98,7 @@ func (c counted) find(s subject, workload, placement string, twicePercent int) (
 	failed := "it was not counted"
 	var xs []float64
 	for _, one := range c.counts {
-		if one.Network != s.Network || one.Rules != s.Rules {
+		if one.Network != s.Network || one.Rules != s.Rules || one.Services != s.Services {
 			continue
 		}
 		if one.Failed != "" {
@@ -140,6 +146,11 @@ func fullPlan(networks []string, samples, packets int) plan {
 	}
 	chained := rules{Kind: "iptables-legacy", Count: sweepCounts()[2], Chains: 10}
 	p.Settings = append(p.Settings, setting{Network: sweepNetwork, Rules: chained, Traffic: udp}, knownChange())
+	for _, proxy := range servicesBy() {
+		for _, n := range serviceCounts() {
+			p.Settings = append(p.Settings, serviceSetting(proxy, n))
+		}
+	}
 	return p
 }
 

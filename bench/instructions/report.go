@@ -24,6 +24,7 @@ func report(w io.Writer, got, here counted, p plan) {
 	networks(w, got, p)
 	orderTable(w, got)
 	sweeps(w, got)
+	serviceTable(w, got)
 	change(w, got, here)
 }
 

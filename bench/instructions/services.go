@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/aclements/go-moremath/stats"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// services are those of a lab, by one of kube-proxy's modes, among which the
+// measured one is.
+type services struct {
+	Proxy string `json:",omitempty"`
+	Count int    `json:",omitempty"` // 0: the traffic is to no service
+}
+
+func (s services) String() string { return fmt.Sprintf("%d services by %s", s.Count, s.Proxy) }
+
+// servicesNetwork is the one whose services are counted: the least else.
+const servicesNetwork = "bridge"
+
+func serviceCounts() []int { return []int{1, 100, 1000, 10_000} }
+
+func servicesBy() []string { return []string{"iptables", "nftables", "ipvs"} }
+
+// toServices is its traffic. On one node, as all are loaded on each.
+func toServices() traffic { return traffic{Workload: udpFlows, Placement: result.IntraHost} }
+
+func serviceSetting(proxy string, count int) setting {
+	return setting{Network: servicesNetwork, Services: services{proxy, count}, Traffic: []traffic{toServices()}}
+}
+
+// serviceOrder is what a list and a hash demand of so many services.
+func serviceOrder(less string, count int) order {
+	return order{
+		Claim: "many services in a list cost more than in a hash", Source: theory,
+		Less:     subject{Network: servicesNetwork, Services: services{less, count}},
+		More:     subject{Network: servicesNetwork, Services: services{"iptables", count}},
+		Workload: toServices().Workload, Placement: toServices().Placement,
+	}
+}
+
+func serviceTable(w io.Writer, got counted) {
+	fmt.Fprintf(w, "\n## Cost of a service\n\nServices on the node of %s of which one is sent to, %s %s: each datagram is a new connection, "+
+		"so its service is looked up. In a list it stands in the middle.\n\n| proxy |", servicesNetwork, toServices().Workload, toServices().Placement)
+	for _, n := range serviceCounts() {
+		fmt.Fprintf(w, " %d |", n)
+	}
+	fmt.Fprint(w, " instructions per service |\n|---|"+strings.Repeat("---:|", len(serviceCounts())+1)+"\n")
+	for _, proxy := range servicesBy() {
+		line := "| " + proxy + " |"
+		var xs, ys []float64
+		for _, n := range serviceCounts() {
+			counts, err := got.find(subject{Network: servicesNetwork, Services: services{proxy, n}}, toServices().Workload, toServices().Placement, 0)
+			if err != nil {
+				line += " " + err.Error() + " |"
+				continue
+			}
+			for _, y := range counts {
+				xs, ys = append(xs, float64(n)), append(ys, y)
+			}
+			line += fmt.Sprintf(" %.0f |", stats.Mean(counts))
+		}
+		if len(xs) > 2 {
+			b := slope(xs, ys)
+			line += fmt.Sprintf(" %.2f ± %.2f |", b.mean, b.half)
+		}
+		fmt.Fprintln(w, line)
+	}
+}
