@@ -20,9 +20,10 @@ run: build
 	@scripts/install-deps.sh run
 	bin/cnibench run examples/quickstart.yaml
 
-## test: install what the tests need, run all that this machine can run, say what was skipped and why
+## test: install and build what the tests need, run all that this machine can run, say what was skipped and why
 test:
 	@scripts/install-deps.sh test || echo "make test: not all is there; tests that need it are skipped, or fail in CI"
+	@if [ "$$(id -u)" = 0 ]; then scripts/cluster-binaries.sh || echo "make test: not all is built; tests that need it are skipped, or fail in CI"; fi
 	@go build -o bin/testsummary ./internal/repo/testsummary
 	@go test -count=1 -p 1 -timeout 50m -json ./... 2>&1 | bin/testsummary
 

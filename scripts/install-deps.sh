@@ -38,7 +38,7 @@ fi
 
 status=0
 if [ "${1:-run}" = test ]; then
-	for kind in tools hosts; do
+	for kind in tools hosts kubernetes; do
 		sh "$(dirname "$0")/install-tools.sh" "$kind" || status=1
 	done
 fi

@@ -1,9 +1,10 @@
 #!/bin/sh
 # Installs the published tools that cnibench can drive, and Open vSwitch for the
 # networks that have one on each node (Debian and Ubuntu), or with the argument
-# "hosts" what the tests of bare machines need: sshd, Ansible, tuned, PostgreSQL.
+# "hosts" what the tests of bare machines need: sshd, Ansible, tuned, PostgreSQL;
+# with "kubernetes" what a lab's Kubernetes needs beside make cluster-binaries.
 #
-#   scripts/install-tools.sh [tools|hosts]
+#   scripts/install-tools.sh [tools|hosts|kubernetes]
 #
 # netperf is not in Debian's main component. Where apt does not know it, its
 # component (Debian: non-free, Ubuntu: multiverse) is added in a sources file of
@@ -24,7 +25,11 @@ hosts)
 	PACKAGES="openssh-server ansible-core ansible-lint tuned postgresql"
 	SERVICES="ssh tuned postgresql"
 	DAEMONS="sshd tuned postgres" ;;
-*) echo "install-tools: unknown argument $1 (known: tools, hosts)" >&2; exit 2 ;;
+kubernetes)
+	PACKAGES="etcd-server containerd runc conntrack"
+	SERVICES="etcd containerd"
+	DAEMONS="etcd containerd" ;;
+*) echo "install-tools: unknown argument $1 (known: tools, hosts, kubernetes)" >&2; exit 2 ;;
 esac
 
 SOURCES_DIR=${SOURCES_DIR:-/etc/apt/sources.list.d}

@@ -74,6 +74,11 @@ func (o Ours) checkGone(t testing.TB, id string) {
 	if err != nil || strings.Contains(string(mounts), "cnb-"+id) {
 		t.Errorf("mounts of lab %s are left (%v)", id, err)
 	}
+	for _, pattern := range []string{"/sys/fs/cgroup/cnb-" + id + "-*", "/sys/fs/cgroup/*/cnb-" + id + "-*"} {
+		if left, err := filepath.Glob(pattern); err != nil || len(left) > 0 {
+			t.Errorf("cgroups are left: %v (%v)", left, err)
+		}
+	}
 	all, err := os.ReadDir(o.Dir)
 	if err != nil && !os.IsNotExist(err) {
 		t.Error(err)
@@ -142,9 +147,15 @@ func files(t testing.TB, root string) []string {
 	return all
 }
 
-// sysctls reads all of net but what counts.
+// sysctls reads all of net but what counts, and a few others.
 func sysctls(t testing.TB) map[string]string {
 	all := map[string]string{}
+	// Those of the whole machine that a kubelet sets where it may.
+	for _, path := range []string{"/proc/sys/kernel/panic", "/proc/sys/kernel/panic_on_oops", "/proc/sys/vm/overcommit_memory"} {
+		if b, err := os.ReadFile(path); err == nil {
+			all[path] = string(b)
+		}
+	}
 	err := filepath.WalkDir("/proc/sys/net", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || strings.HasSuffix(path, "_count") {
 			return nil

@@ -93,9 +93,47 @@ func mounts(labDir, tmp string) error {
 		return err
 	}
 	if _, err := os.Stat("/sys/fs/bpf"); err == nil {
-		return mount("bpffs", "/sys/fs/bpf", "bpf", 0, "")
+		if err := mount("bpffs", "/sys/fs/bpf", "bpf", 0, ""); err != nil {
+			return err
+		}
+	}
+	return keepMachine(tmp)
+}
+
+// keepMachine keeps the settings of the whole machine from the node's programs:
+// kubelets and agents of CNIs set some when they start. They cannot be written,
+// and those on which a kubelet insists read as it wants them. What is below net
+// is the node's own.
+func keepMachine(tmp string) error {
+	for _, dir := range []string{"kernel", "vm", "fs"} {
+		path := filepath.Join("/proc/sys", dir)
+		if err := mount(path, path, "", unix.MS_BIND, ""); err != nil {
+			return err
+		}
+		if err := mount(path, path, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
+			return err
+		}
+	}
+	for name, value := range kubeletTunables() {
+		fake := filepath.Join(tmp, strings.ReplaceAll(name, "/", "."))
+		if err := os.WriteFile(fake, []byte(value+"\n"), 0o644); err != nil {
+			return err
+		}
+		if err := mount(fake, filepath.Join("/proc/sys", name), "", unix.MS_BIND, ""); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// kubeletTunables are what a kubelet sets or wants (pkg/kubelet/cm,
+// setupKernelTunables, v1.34).
+func kubeletTunables() map[string]string {
+	return map[string]string{
+		"vm/overcommit_memory": "1", "vm/panic_on_oom": "0",
+		"kernel/panic": "10", "kernel/panic_on_oops": "1",
+		"kernel/keys/root_maxkeys": "1000000", "kernel/keys/root_maxbytes": "25000000",
+	}
 }
 
 func mount(source, target, kind string, flags uintptr, options string) error {
