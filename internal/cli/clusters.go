@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
 	kubebed "github.com/cnibench/cnibench/internal/testbed/kube"
+	"github.com/cnibench/cnibench/internal/testbed/lab"
 )
 
 // clusterFlags are those of commands that use a cluster of a kubeconfig.
@@ -48,6 +50,13 @@ have not been heard of for two minutes. The next run on the cluster does the sam
 			if err != nil {
 				return usageError{err}
 			}
+			labs, err := labsUnder(map[string]string{"": client.Server})
+			if err == nil {
+				err = labs.focus(cmd.Context(), "") // a killed run may have left it frozen
+			}
+			if err != nil {
+				return err
+			}
 			ctx, cancel := context.WithTimeoutCause(cmd.Context(), cleanWithin, fmt.Errorf("not gone within %v", cleanWithin))
 			defer cancel()
 			names, err := kubebed.Clean(ctx, client)
@@ -74,6 +83,11 @@ func runOnClusters(ctx context.Context, path string, c campaign.Campaign, f runF
 	if err != nil {
 		return err
 	}
+	labs, err := labsUnder(bed.Servers())
+	if err != nil {
+		return err
+	}
+	bed.LetRest(labs.focus)
 	found, err := bed.Prepare(ctx, plan.Cells(c))
 	if err != nil {
 		return err
@@ -85,6 +99,46 @@ func runOnClusters(ctx context.Context, path string, c campaign.Campaign, f runF
 	_, err = runOn(ctx, bed, path, c, f, stdout, stderr)
 	// Where no run came of it, nothing else takes it down.
 	return errors.Join(err, bed.Close(context.WithoutCancel(ctx)))
+}
+
+// resting are the campaign's clusters that are labs of this machine, by their
+// names, with the labs' IDs: those that are not measured are frozen.
+type resting map[string]string
+
+// labsUnder finds the labs among clusters by their API servers' addresses. Without
+// root none is seen, and none rests.
+func labsUnder(servers map[string]string) (resting, error) {
+	out := resting{}
+	if os.Getuid() != 0 {
+		return out, nil
+	}
+	labs, err := lab.List(lab.Options{Dir: stateDir()})
+	if err != nil {
+		return nil, err
+	}
+	for name, server := range servers {
+		for _, info := range labs {
+			if info.Kubernetes != nil && info.Kubernetes.Server == server {
+				out[name] = info.ID
+			}
+		}
+	}
+	return out, nil
+}
+
+// focus lets one cluster go on and freezes the others; "" lets all go on.
+func (r resting) focus(ctx context.Context, cluster string) error {
+	for _, frozen := range []bool{false, true} {
+		for name, id := range r {
+			if rest := cluster != "" && name != cluster; rest != frozen {
+				continue
+			}
+			if err := lab.SetFrozen(ctx, lab.Options{Dir: stateDir()}, id, frozen); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // nameClusters fills in what a campaign leaves to the flags, and that nothing was

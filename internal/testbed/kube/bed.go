@@ -35,7 +35,8 @@ type Options struct {
 	// Connect makes the connections: kube.Connect.
 	Connect func(kubeconfig, context string) (*kube.Client, error)
 	// Focus is called before a cluster is measured that was not the last one; the
-	// others are idle until the next call. nil: nothing is to be done.
+	// others are idle until the next call, which has no name when all are needed.
+	// nil: nothing is to be done.
 	Focus func(ctx context.Context, cluster string) error
 	// Say tells people of what was found and mended.
 	Say func(format string, args ...any)
@@ -73,9 +74,15 @@ func clusterError(name string, err error) error {
 	return fmt.Errorf("cluster %s: %w", name, err)
 }
 
+// LetRest names what is told which cluster is measured (Options.Focus).
+func (b *Bed) LetRest(focus func(ctx context.Context, cluster string) error) { b.options.Focus = focus }
+
 // Prepare makes the pods that the cells of a campaign need, before its plan is
 // made: what a cluster has is seen from them. On an error all is taken down.
 func (b *Bed) Prepare(ctx context.Context, cells []result.Cell) ([]campaign.Found, error) {
+	if err := b.all(ctx); err != nil { // one that a killed run left resting does not answer
+		return nil, err
+	}
 	found := make([]campaign.Found, len(b.clusters))
 	g, gctx := errgroup.WithContext(ctx)
 	for i, c := range b.clusters {
@@ -89,6 +96,15 @@ func (b *Bed) Prepare(ctx context.Context, cells []result.Cell) ([]campaign.Foun
 		return nil, errors.Join(err, b.Close(context.WithoutCancel(ctx)))
 	}
 	return found, nil
+}
+
+// Servers are the API servers' addresses, by the clusters' names.
+func (b *Bed) Servers() map[string]string {
+	out := map[string]string{}
+	for _, c := range b.clusters {
+		out[c.name] = c.client.Server
+	}
+	return out
 }
 
 func cellsOf(cluster string, cells []result.Cell) []result.Cell {

@@ -76,7 +76,7 @@ func (c *cluster) want(cells []result.Cell) {
 		if max(from.node, to.node) > len(c.nodes) || to.host && to.policies > 0 {
 			continue
 		}
-		for _, s := range []spot{from, to} {
+		for _, s := range []spot{from, to, {role: server, node: to.node, host: to.host}} {
 			if !slices.Contains(c.wanted, s) {
 				c.wanted = append(c.wanted, s)
 			}

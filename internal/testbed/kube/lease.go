@@ -71,7 +71,7 @@ func (l *lease) stop() {
 	<-l.done
 }
 
-// holder is who runs: "boot process start", by which a run that was killed on
+// self is who runs: "boot process start", by which a run that was killed on
 // this machine is known at once.
 func self() (string, error) {
 	boot, err := bootID()
@@ -98,6 +98,9 @@ func startOf(pid int) (string, error) {
 	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
 	if len(fields) < 20 {
 		return "", fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))
+	}
+	if fields[0] == "Z" || fields[0] == "X" {
+		return "", fmt.Errorf("process %d has ended", pid)
 	}
 	return fields[19], nil
 }
@@ -129,11 +132,19 @@ func dead(ctx context.Context, client *kube.Client) ([]string, error) {
 		return nil, client.Explain("look for what killed runs left", err)
 	}
 	var names []string
+	asked := map[string]bool{} // of each run once: both its namespaces go or stay
 	for _, ns := range list.Items {
 		run := ns.Labels[runLabel]
 		if ns.Name != namespaceOf(run, false) && ns.Name != namespaceOf(run, true) {
 			continue // it has our labels and not our name: it is not ours
 		}
+		if isDead, known := asked[run]; known {
+			if isDead {
+				names = append(names, ns.Name)
+			}
+			continue
+		}
+		asked[run] = false
 		l, err := client.API.CoordinationV1().Leases(namespaceOf(run, false)).Get(ctx, leaseName, metav1.GetOptions{})
 		switch {
 		case kube.IsNotFound(err):
@@ -145,6 +156,7 @@ func dead(ctx context.Context, client *kube.Client) ([]string, error) {
 		case goesOn(l, time.Now()):
 			continue
 		}
+		asked[run] = true
 		names = append(names, ns.Name)
 	}
 	return names, nil

@@ -20,7 +20,8 @@ const (
 	tryWithin = 3 * time.Second
 	// refuseWithin is how long a cluster may take to hold traffic against a new
 	// policy before it counts as one that enforces none.
-	refuseWithin = 15 * time.Second
+	refuseWithin = 10 * time.Second
+	refuseTries  = 3
 )
 
 // settle waits until services lead to their pods, and sees whether policies are
@@ -32,7 +33,10 @@ func (c *cluster) settle(ctx context.Context) error {
 			continue
 		}
 		if !guarded {
-			c.enforces = c.refuses(ctx, s)
+			var err error
+			if c.enforces, err = c.refuses(ctx, s); err != nil {
+				return err
+			}
 			guarded = true
 		}
 		if err := c.allow(ctx, s); err != nil {
@@ -58,15 +62,27 @@ func (c *cluster) settle(ctx context.Context) error {
 }
 
 // refuses tells whether a pod that only policies without effect select cannot be
-// reached.
-func (c *cluster) refuses(ctx context.Context, s spot) bool {
+// reached: refuseTries times in a row, while the same pod was reached before any
+// selected it, or a pod beside it is.
+func (c *cluster) refuses(ctx context.Context, s spot) (bool, error) {
+	open := spot{role: server, node: s.node}
+	if c.stands[open] == nil {
+		return false, fmt.Errorf("whether policies are enforced is not known: no pod without any stands beside %s", s.name())
+	}
+	if err := c.until(ctx, publishWithin, func(ctx context.Context) error { return c.reach(ctx, route{open, result.PathPodToPod, "ipv4"}) }); err != nil {
+		return false, fmt.Errorf("pod %s is not reached: %w", open.name(), err)
+	}
+	row := 0
 	err := c.until(ctx, refuseWithin, func(ctx context.Context) error {
-		if c.reach(ctx, route{s, result.PathPodToPod, "ipv4"}) == nil {
+		if row++; c.reach(ctx, route{s, result.PathPodToPod, "ipv4"}) == nil {
+			row = 0
+		}
+		if row < refuseTries {
 			return errors.New("it is still reached")
 		}
 		return nil
 	})
-	return err == nil
+	return err == nil, nil
 }
 
 // until tries again until there is no error, within a bound.

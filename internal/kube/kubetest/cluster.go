@@ -1,0 +1,182 @@
+// Package kubetest is a cluster without nodes, for tests: its API is kept in
+// memory, and a program that is run in a pod is an agent in this process.
+package kubetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/kube"
+)
+
+// Loopback is the address of all pods, nodes and services: agents in this process
+// reach each other there.
+const Loopback = "127.0.0.1"
+
+// Cluster is what a test looks into.
+type Cluster struct {
+	API *fake.Clientset
+	// Status changes what becomes of a pod that is made; nil: it runs.
+	Status func(*corev1.Pod)
+	// Forbidden refuses to make an object, by its kind and name; nil: none.
+	Forbidden func(kind, name string) bool
+
+	mu      sync.Mutex
+	streams map[kube.Target][]context.CancelFunc
+}
+
+// New is a cluster of some nodes; they have the address Loopback.
+func New(nodes ...string) *Cluster {
+	var objects []runtime.Object
+	for _, name := range nodes {
+		objects = append(objects, Node(name))
+	}
+	c := &Cluster{API: fake.NewClientset(objects...), streams: map[kube.Target][]context.CancelFunc{}}
+	c.API.PrependReactor("create", "*", c.create)
+	c.API.PrependReactor("delete", "*", c.delete)
+	return c
+}
+
+// Node is one that takes pods.
+func Node(name string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: Loopback}},
+	}}
+}
+
+// Client is a connection to it.
+func (c *Cluster) Client() *kube.Client { return kube.NewClient(c.API, c.exec) }
+
+// exec runs an agent, whatever was asked for.
+func (c *Cluster) exec(ctx context.Context, in kube.Target, _ []string, s kube.Streams) error {
+	if _, err := c.API.CoreV1().Pods(in.Namespace).Get(ctx, in.Pod, metav1.GetOptions{}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c.mu.Lock()
+	c.streams[in] = append(c.streams[in], cancel)
+	c.mu.Unlock()
+	ended := make(chan int, 1)
+	go func() { ended <- agent.Serve(ctx, s.Stdin, s.Stdout) }()
+	select {
+	case status := <-ended:
+		if status != 0 {
+			return fmt.Errorf("status %d", status)
+		}
+		return nil
+	case <-ctx.Done():
+		return errors.New("connection reset")
+	}
+}
+
+// Cut cuts the streams of the programs in a pod.
+func (c *Cluster) Cut(in kube.Target) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for target, cancels := range c.streams {
+		if target.Namespace == in.Namespace && (in.Pod == "" || target.Pod == in.Pod) {
+			for _, cancel := range cancels {
+				cancel()
+			}
+			delete(c.streams, target)
+		}
+	}
+}
+
+// create is what controllers and kubelets do about a new object.
+func (c *Cluster) create(action clienttesting.Action) (bool, runtime.Object, error) {
+	object := action.(clienttesting.CreateAction).GetObject()
+	meta, ok := object.(metav1.Object)
+	if !ok {
+		return false, nil, nil
+	}
+	if kind := action.GetResource().Resource; c.Forbidden != nil && c.Forbidden(kind, meta.GetName()) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: kind}, meta.GetName(), errors.New("not allowed to"))
+	}
+	meta.SetCreationTimestamp(metav1.Now())
+	switch o := object.(type) {
+	case *corev1.Pod:
+		o.Spec.NodeName = o.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]
+		o.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: Loopback}},
+			ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}
+		if c.Status != nil {
+			c.Status(o)
+		}
+	case *corev1.Service:
+		return false, nil, c.serve(o)
+	}
+	return false, nil, nil
+}
+
+// serve gives a service its address; its port of the nodes is its own, as there is
+// nothing that would lead from one to the other.
+func (c *Cluster) serve(svc *corev1.Service) error {
+	if svc.Spec.Type == corev1.ServiceTypeNodePort {
+		for i := range svc.Spec.Ports {
+			svc.Spec.Ports[i].NodePort = svc.Spec.Ports[i].Port
+		}
+	}
+	if svc.Spec.ClusterIP != corev1.ClusterIPNone {
+		svc.Spec.ClusterIP = Loopback
+		return nil
+	}
+	return c.API.Tracker().Add(&discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Name: svc.Name + "-1", Namespace: svc.Namespace, Labels: map[string]string{discoveryv1.LabelServiceName: svc.Name}},
+		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{Loopback}}},
+	})
+}
+
+// delete ends what runs in a pod, and what is in a namespace.
+func (c *Cluster) delete(action clienttesting.Action) (bool, runtime.Object, error) {
+	name := action.(clienttesting.DeleteAction).GetName()
+	switch action.GetResource().Resource {
+	case "pods":
+		c.Cut(kube.Target{Namespace: action.GetNamespace(), Pod: name})
+	case "namespaces":
+		c.Cut(kube.Target{Namespace: name})
+		for _, resource := range []schema.GroupVersionResource{
+			corev1.SchemeGroupVersion.WithResource("pods"), corev1.SchemeGroupVersion.WithResource("services"),
+			{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}, {Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"},
+			{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
+		} {
+			if err := c.empty(resource, name); err != nil {
+				return true, nil, err
+			}
+		}
+	}
+	return false, nil, nil
+}
+
+func (c *Cluster) empty(resource schema.GroupVersionResource, namespace string) error {
+	kinds := map[string]string{"pods": "Pod", "services": "Service", "leases": "Lease", "networkpolicies": "NetworkPolicy", "endpointslices": "EndpointSlice"}
+	list, err := c.API.Tracker().List(resource, resource.GroupVersion().WithKind(kinds[resource.Resource]), namespace)
+	if err != nil {
+		return err
+	}
+	return eachName(list, func(name string) error { return c.API.Tracker().Delete(resource, namespace, name) })
+}
+
+func eachName(list runtime.Object, f func(name string) error) error {
+	return apimeta.EachListItem(list, func(o runtime.Object) error {
+		m, err := apimeta.Accessor(o)
+		if err != nil {
+			return err
+		}
+		return f(m.GetName())
+	})
+}
