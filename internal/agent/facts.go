@@ -41,7 +41,7 @@ func facts(roots probe.Roots) (Facts, error) {
 	if err := unix.Uname(&u); err != nil {
 		return Facts{}, fmt.Errorf("uname: %w", err)
 	}
-	f := Facts{Kernel: unix.ByteSliceToString(u.Release[:]), Hostname: unix.ByteSliceToString(u.Nodename[:]), MTUs: map[string]int{}, Offloads: map[string]string{}, Addresses: map[string]string{}}
+	f := Facts{Kernel: unix.ByteSliceToString(u.Release[:]), Hostname: unix.ByteSliceToString(u.Nodename[:]), MTUs: map[string]int{}, Offloads: map[string]string{}, Addresses: map[string]string{}, Drivers: map[string]string{}}
 	devices, err := net.Interfaces()
 	if err != nil {
 		return Facts{}, fmt.Errorf("list devices: %w", err)
@@ -54,6 +54,9 @@ func facts(roots probe.Roots) (Facts, error) {
 		f.MTUs[device] = d.MTU
 		if err := addresses(d, device, f.Addresses); err != nil {
 			return Facts{}, err
+		}
+		if name, err := driver(d.Name); err == nil { // a device without one has none to tell
+			f.Drivers[device] = name
 		}
 		features, err := offloads(d.Name)
 		if err != nil {
@@ -68,6 +71,10 @@ func facts(roots probe.Roots) (Facts, error) {
 		}
 	}
 	f.Sysctls, err = readSysctls(roots.Proc)
+	if err != nil {
+		return f, err
+	}
+	f.Routes, err = routes(filepath.Join(roots.Proc, "self/net/route"))
 	return f, err
 }
 

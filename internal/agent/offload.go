@@ -9,8 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The ethtool requests that read a device's features (linux/ethtool.h).
+// The ethtool requests that read a device's features and driver
+// (linux/ethtool.h).
 const (
+	ethtoolGDrvInfo  = 0x03
 	ethtoolGStrings  = 0x1b
 	ethtoolGSSetInfo = 0x37
 	ethtoolGFeatures = 0x3a
@@ -75,6 +77,20 @@ func offloads(device string) (map[string]string, error) {
 		return nil, err
 	}
 	return featureStates(names[12:], features[8:], n), nil
+}
+
+// driver is what drives a device, "veth".
+func driver(device string) (string, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(fd)
+	// struct ethtool_drvinfo: cmd, driver[32], and 160 bytes more.
+	info := make([]byte, 196)
+	binary.NativeEndian.PutUint32(info, ethtoolGDrvInfo)
+	err = ethtool(fd, device, info)
+	return unix.ByteSliceToString(info[4:36]), err
 }
 
 func featureStates(names, features []byte, n int) map[string]string {

@@ -132,4 +132,9 @@ type Facts struct {
 	Offloads map[string]string `json:"offloads"` // "eth0 tcp-segmentation-offload" to "on", "off" …
 	// Addresses maps each address of the place to its device.
 	Addresses map[string]string `json:"addresses,omitempty"`
+	// Drivers maps a device to what drives it: "veth", "macvlan", "virtio_net".
+	Drivers map[string]string `json:"drivers,omitempty"`
+	// Routes are the first of the IPv4 routes of the main table:
+	// "0.0.0.0/0 via 10.244.1.1 dev eth0", "10.244.1.0/24 dev eth0".
+	Routes []string `json:"routes,omitempty"`
 }

@@ -115,6 +115,7 @@ namespaces; nothing is created in the machine's own namespace.`,
 		pushCommand(stdout),
 		imageCommand(stdout, stderr),
 		cleanCommand(stdout),
+		rbacCommand(stdout, stderr),
 		agentCommand(stdout),
 		tunnelCommand(),
 	)

@@ -51,6 +51,10 @@ type PlaceFacts struct {
 	MTUs     map[string]int    `json:"mtus,omitempty"`
 	Sysctls  map[string]string `json:"sysctls,omitempty"`
 	Offloads map[string]string `json:"offloads,omitempty"`
+	// Drivers maps a device to what drives it, "veth"; Routes are its first IPv4
+	// routes, "10.244.1.0/24 dev eth0". They tell of a cluster's network what it is.
+	Drivers map[string]string `json:"drivers,omitempty"`
+	Routes  []string          `json:"routes,omitempty"`
 	// Profile is the set of node settings that the place was given; absent:
 	// settings as they were found.
 	Profile string `json:"profile,omitempty"`

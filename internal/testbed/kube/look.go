@@ -4,25 +4,34 @@ import (
 	"context"
 
 	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/kube"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
 // detected is what a cluster turned out to have.
 type detected struct {
-	facts result.ClusterFacts
+	facts   result.ClusterFacts
+	network kube.Network
 }
 
-// checkAccess says what the user may not do that a run needs.
-func (c *cluster) checkAccess(context.Context) error { return nil }
+// checkAccess says what the user may not do that a run needs, before anything is
+// made.
+func (c *cluster) checkAccess(ctx context.Context) error {
+	return c.client.CheckRights(ctx)
+}
 
 // look sees what the cluster has.
 func (c *cluster) look(ctx context.Context) (campaign.Found, error) {
-	found := campaign.Found{Network: "unknown", MTU: c.linkMTU(), Enforces: c.enforces}
+	c.found.network = c.client.Detect(ctx, c.seen())
+	found := campaign.Found{Network: c.found.network.Name, MTU: c.linkMTU(), Enforces: c.enforces}
 	version, err := c.client.API.Discovery().ServerVersion()
 	if err != nil {
 		return found, c.client.Explain("ask for the version", err)
 	}
-	c.found.facts = result.ClusterFacts{Context: c.client.Context, Kubernetes: version.GitVersion, Nodes: map[string]result.NodeFacts{}}
+	c.found.facts = result.ClusterFacts{
+		Context: c.client.Context, Kubernetes: version.GitVersion, Nodes: map[string]result.NodeFacts{},
+		Network: c.found.network.Name, NetworkVersion: c.found.network.Version, Mode: c.found.network.Mode.Words(), Undetermined: c.found.network.Undetermined,
+	}
 	for _, n := range c.nodes {
 		info := n.Status.NodeInfo
 		c.found.facts.Nodes[n.Name] = result.NodeFacts{
@@ -32,6 +41,25 @@ func (c *cluster) look(ctx context.Context) (campaign.Found, error) {
 		}
 	}
 	return found, nil
+}
+
+// seen is what the agents tell of the devices around them, inside pods and on
+// nodes.
+func (c *cluster) seen() kube.Seen {
+	var seen kube.Seen
+	for _, s := range c.wanted {
+		st := c.stands[s]
+		if st == nil {
+			continue
+		}
+		place := kube.Place{MTUs: st.facts.MTUs, Drivers: st.facts.Drivers, Routes: st.facts.Routes}
+		if s.host {
+			seen.Node = place
+		} else {
+			seen.Pod = place
+		}
+	}
+	return seen
 }
 
 // linkMTU is the MTU of the nodes' device, or, where no pod is in its node's
@@ -63,9 +91,13 @@ func (b *Bed) Environment(context.Context) (result.Environment, error) {
 		}
 		for name := range c.networks {
 			env.Networks[name] = result.NetworkFacts{}
+			if name == c.found.network.Name {
+				env.Networks[name] = result.NetworkFacts{Encapsulation: c.found.network.Mode.Encapsulation}
+			}
 		}
 		for _, st := range c.stands {
-			env.Places[c.placeName(st)] = result.PlaceFacts{Node: st.node, Kernel: st.facts.Kernel, MTUs: st.facts.MTUs, Sysctls: st.facts.Sysctls, Offloads: st.facts.Offloads}
+			env.Places[c.placeName(st)] = result.PlaceFacts{Node: st.node, Kernel: st.facts.Kernel, MTUs: st.facts.MTUs, Sysctls: st.facts.Sysctls, Offloads: st.facts.Offloads,
+				Drivers: st.facts.Drivers, Routes: st.facts.Routes}
 		}
 	}
 	return env, nil

@@ -1,0 +1,240 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// evidence is what a cluster's API tells of its network.
+type evidence struct {
+	daemonSets []appsv1.DaemonSet
+	// configMaps has the data of those of configMaps() that are there, by name.
+	configMaps map[string]map[string]string
+	nodes      []corev1.Node
+	pools      []ipPool
+	felix      []felixConfiguration
+	seen       Seen
+	// unread says what could not be read, and why.
+	unread []string
+}
+
+// calicoGroup is the API group of Calico's own objects.
+const calicoGroup = "crd.projectcalico.org"
+
+// ipPool and felixConfiguration are the parts of Calico's objects that matter.
+type ipPool struct {
+	Spec struct {
+		CIDR      string `json:"cidr"`
+		IPIPMode  string `json:"ipipMode"`
+		VXLANMode string `json:"vxlanMode"`
+		Disabled  bool   `json:"disabled"`
+	} `json:"spec"`
+}
+
+type felixConfiguration struct {
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Spec     struct {
+		BPFEnabled       *bool  `json:"bpfEnabled"`
+		WireguardEnabled *bool  `json:"wireguardEnabled"`
+		NFTablesMode     string `json:"nftablesMode"`
+	} `json:"spec"`
+}
+
+// configMaps are where networks keep their configuration: namespace and name.
+func configMaps() [][2]string {
+	return [][2]string{
+		{"kube-system", "antrea-config"},
+		{"kube-system", "amazon-vpc-cni"},
+		{"kube-system", "calico-config"},
+		{"kube-system", "canal-config"},
+		{"kube-system", "cilium-config"},
+		{"kube-flannel", "kube-flannel-cfg"},
+		{"kube-system", "kube-flannel-cfg"},
+		{"kube-system", "kube-proxy"},
+	}
+}
+
+func configMapNames() []string {
+	var names []string
+	for _, c := range configMaps() {
+		names = append(names, c[1])
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// nodesAsked bounds the list of nodes: they are all alike.
+const nodesAsked = 200
+
+// gather asks for all that tells of a network.
+func (c *Client) gather(ctx context.Context) *evidence {
+	e := &evidence{configMaps: map[string]map[string]string{}}
+	if list, err := c.API.AppsV1().DaemonSets("").List(ctx, metav1.ListOptions{}); e.have("DaemonSets", err) {
+		e.daemonSets = list.Items
+	}
+	if list, err := c.API.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: nodesAsked}); e.have("nodes", err) {
+		e.nodes = list.Items
+	}
+	var refused []string
+	var why error
+	for _, id := range configMaps() {
+		m, err := c.API.CoreV1().ConfigMaps(id[0]).Get(ctx, id[1], metav1.GetOptions{})
+		switch {
+		case err == nil:
+			e.configMaps[id[1]] = m.Data
+		case !IsNotFound(err):
+			refused, why = append(refused, id[1]), err
+		}
+	}
+	e.have("ConfigMaps "+strings.Join(slices.Compact(refused), ", "), why)
+	e.pools = calicoObjects[ipPool](ctx, c, e, "ippools")
+	e.felix = calicoObjects[felixConfiguration](ctx, c, e, "felixconfigurations")
+	return e
+}
+
+// have notes what could not be read.
+func (e *evidence) have(what string, err error) bool {
+	if err != nil {
+		e.unread = append(e.unread, fmt.Sprintf("%s: %v", what, err))
+	}
+	return err == nil
+}
+
+// calicoObjects reads objects of Calico's; a cluster that has no such kind has none.
+func calicoObjects[T any](ctx context.Context, c *Client, e *evidence, resource string) []T {
+	rest := c.API.Discovery().RESTClient()
+	if rest == nil {
+		return nil // a client of parts, without a server
+	}
+	answer := rest.Get().AbsPath("/apis", calicoGroup, "v1", resource).Do(ctx)
+	raw, err := answer.Raw()
+	if err != nil {
+		err = answer.Error() // it has the server's own words
+	}
+	if IsNotFound(err) {
+		return nil
+	}
+	var all struct {
+		Items []T `json:"items"`
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &all)
+	}
+	if !e.have(resource+"."+calicoGroup, err) {
+		return nil
+	}
+	return all.Items
+}
+
+// agent is the first container with one of the names in a DaemonSet that is
+// wanted on any node.
+func (e *evidence) agent(names ...string) *corev1.Container {
+	for i := range e.daemonSets {
+		ds := &e.daemonSets[i]
+		if ds.Status.DesiredNumberScheduled == 0 {
+			continue // Windows nodes', or switched off
+		}
+		for j := range ds.Spec.Template.Spec.Containers {
+			if slices.Contains(names, ds.Spec.Template.Spec.Containers[j].Name) {
+				return &ds.Spec.Template.Spec.Containers[j]
+			}
+		}
+	}
+	return nil
+}
+
+// version is the tag of an agent's image; "" where it has none.
+func (e *evidence) version(agents []string) string {
+	c := e.agent(agents...)
+	if c == nil {
+		return ""
+	}
+	image, _, _ := strings.Cut(c.Image, "@")
+	_, tag, ok := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
+	if !ok || tag == "latest" {
+		return ""
+	}
+	return tag
+}
+
+// env is a variable of an agent's; "" where it is absent or not in the open.
+func (e *evidence) env(agent, name string) string {
+	if c := e.agent(agent); c != nil {
+		for _, v := range c.Env {
+			if v.Name == name {
+				return v.Value
+			}
+		}
+	}
+	return ""
+}
+
+// flag is the value of --NAME=VALUE of an agent's command line; "true" for a bare
+// --NAME.
+func (e *evidence) flag(agent, name string) string {
+	c := e.agent(agent)
+	if c == nil {
+		return ""
+	}
+	for _, arg := range slices.Concat(c.Command, c.Args) {
+		flag, value, ok := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		if flag == name {
+			if !ok {
+				return "true"
+			}
+			return value
+		}
+	}
+	return ""
+}
+
+// annotation is a node's annotation where all nodes that have it agree; several
+// tells where they do not.
+func (e *evidence) annotation(name string) (value string, several bool) {
+	for _, node := range e.nodes {
+		v, ok := node.Annotations[name]
+		if !ok {
+			continue
+		}
+		if value != "" && v != value {
+			return "", true
+		}
+		value = v
+	}
+	return value, false
+}
+
+// proxy finds kube-proxy's mode.
+func (e *evidence) proxy(n *Network) {
+	if _, ipvs := e.seen.Node.MTUs["kube-ipvs0"]; ipvs {
+		n.Mode.KubeProxy = "ipvs"
+		return
+	}
+	if mode := e.flag("kube-proxy", "proxy-mode"); mode != "" {
+		n.Mode.KubeProxy = mode
+		return
+	}
+	config, ok := e.configMaps["kube-proxy"]
+	if !ok {
+		n.lacks("kube_proxy", "there is neither a DaemonSet nor a ConfigMap kube-proxy that can be read: none, or part of another program")
+		return
+	}
+	var parsed struct {
+		Mode string `yaml:"mode"`
+	}
+	if err := yaml.Unmarshal([]byte(config["config.conf"]), &parsed); err != nil {
+		n.lacks("kube_proxy", fmt.Sprintf("its ConfigMap is not understood: %v", err))
+		return
+	}
+	if n.Mode.KubeProxy = parsed.Mode; parsed.Mode == "" {
+		n.Mode.KubeProxy = "iptables" // its default on Linux
+	}
+}

@@ -1,0 +1,104 @@
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// RBAC says for whom rights are printed.
+type RBAC struct {
+	// User and ServiceAccount ("namespace/name") get the rights; with neither
+	// nobody does.
+	User, ServiceAccount string
+	// WithoutDetection leaves those out that only find out about the network.
+	WithoutDetection bool
+}
+
+// managedBy marks all that this program makes in a cluster.
+const managedBy = "app.kubernetes.io/managed-by"
+
+// The names of what Write writes.
+const (
+	campaignRole  = "cnibench"
+	detectionRole = "cnibench-detection"
+)
+
+// Write writes the least that a campaign needs as YAML for kubectl apply: roles,
+// and bindings to who was named.
+func (r RBAC) Write(w io.Writer) error {
+	subject, err := r.subject()
+	if err != nil {
+		return err
+	}
+	objects := role(campaignRole, CampaignRights(), subject)
+	if !r.WithoutDetection {
+		objects = append(objects, role(detectionRole, DetectionRights(), subject)...)
+	}
+	for i, o := range objects {
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			text = append([]byte("---\n"), text...)
+		}
+		if _, err := w.Write(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// role is a role and its binding to who gets it, if anybody: each has a binding
+// of its own, so that one printed for somebody else does not take it away.
+func role(name string, rights []Right, subject *rbacv1.Subject) []any {
+	kind := func(kind string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+	}
+	objects := []any{rbacv1.ClusterRole{TypeMeta: kind("ClusterRole"), ObjectMeta: meta(name), Rules: rules(rights)}}
+	if subject != nil {
+		// A path segment: neither / nor % (k8s.io/apimachinery, validation/path).
+		whose := strings.NewReplacer("/", ":", "%", ":").Replace(strings.TrimPrefix(subject.Namespace+":"+subject.Name, ":"))
+		objects = append(objects, rbacv1.ClusterRoleBinding{
+			TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: meta(name + ":" + whose),
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects: []rbacv1.Subject{*subject},
+		})
+	}
+	return objects
+}
+
+func meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Labels: map[string]string{managedBy: "cnibench"}}
+}
+
+func rules(rights []Right) []rbacv1.PolicyRule {
+	var rules []rbacv1.PolicyRule
+	for _, r := range rights {
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: r.Resources, Verbs: r.Verbs, ResourceNames: r.Names})
+	}
+	return rules
+}
+
+// subject is who gets the rights; nil: nobody.
+func (r RBAC) subject() (*rbacv1.Subject, error) {
+	switch {
+	case r.User != "" && r.ServiceAccount != "":
+		return nil, errors.New("name a user or a service account, not both")
+	case r.User != "":
+		return &rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: r.User}, nil
+	case r.ServiceAccount != "":
+		namespace, name, ok := strings.Cut(r.ServiceAccount, "/")
+		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+			return nil, fmt.Errorf("service account %q: want NAMESPACE/NAME", r.ServiceAccount)
+		}
+		return &rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}, nil
+	}
+	return nil, nil
+}
