@@ -117,7 +117,11 @@ func (r *run) do(ctx context.Context, workers []worker, main *window, h Hooks) (
 				r.fail(err)
 				return
 			}
-			if err := w.work(); err != nil {
+			stop, err := tick()
+			if err == nil {
+				err = errors.Join(w.work(), stop())
+			}
+			if err != nil {
 				r.fail(err)
 			}
 		}()

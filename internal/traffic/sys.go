@@ -11,8 +11,8 @@ import (
 
 // The system calls of the hot loops. They are raw: the Go scheduler is not told
 // of them, so that nothing comes between the kernel and the loop. That is right
-// here only: each runs on a thread of its own, is bounded by a socket timeout
-// of pollInterval, and there are more Ps than such threads (see room).
+// here only: each runs on a thread of its own, is bounded by pollInterval (a
+// socket's timeout, or tick), and there are more Ps than such threads (see room).
 
 func send(fd int, p unsafe.Pointer, n, flags int) (int, unix.Errno) {
 	r, _, e := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(p), uintptr(n), uintptr(flags), 0, 0)
@@ -126,6 +126,9 @@ func tuneTCP(fd int, roundTrips bool) error {
 	}
 	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(idleLimit/time.Millisecond)); err != nil {
 		return fmt.Errorf("TCP_USER_TIMEOUT: %w", err)
+	}
+	if roundTrips {
+		return nil // tick bounds its calls
 	}
 	return timeouts(fd)
 }
