@@ -13,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/probe"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/workload"
 )
@@ -109,6 +110,7 @@ func (p *path) sample(ctx context.Context, cell result.Cell, window time.Duratio
 	if err != nil {
 		return none, err
 	}
+	serve.WithoutProbes = probe.Names()
 	var session agent.ServeResult
 	if err := p.server.Call(ctx, agent.MethodServe, agent.ServeParams{Program: serve}, &session); err != nil {
 		return none, err
@@ -118,6 +120,7 @@ func (p *path) sample(ctx context.Context, cell result.Cell, window time.Duratio
 	if err != nil {
 		return none, err
 	}
+	drive.WithoutProbes = probe.Names()
 	var client, server workload.Output
 	err = p.client.Call(ctx, agent.MethodDrive, agent.DriveParams{Program: drive, Server: target.String()}, &client)
 	err = errors.Join(err, p.server.Call(ctx, agent.MethodFinish, agent.FinishParams{Session: session.Session}, &server))
