@@ -191,8 +191,12 @@ func (r *resolver) add(left, right stat.CellSummary, b bounds) {
 		}
 	}
 	m := r.Collector.Contrast(metric, over, under)
+	if m.NotPositive > 0 {
+		r.miss(name(left.Cell), fmt.Sprintf("in %d of the blocks that it shares with %s a value is not above zero, and the others alone would be a selection: sample for longer", m.NotPositive, name(right.Cell)))
+		return
+	}
 	if m.N == 0 {
-		r.miss(name(left.Cell), fmt.Sprintf("no block has both it and %s with a value above zero", name(right.Cell)))
+		r.miss(name(left.Cell), fmt.Sprintf("no block has both it and %s", name(right.Cell)))
 		return
 	}
 	r.contests = append(r.contests, contest{left: left.Cell, right: right.Cell, metric: metric, bounds: b, moments: m})
@@ -221,6 +225,10 @@ func (r *resolver) alone(s stat.CellSummary) {
 			c.bounds = within(0, math.Nextafter(fills, 0))
 		}
 		c.moments = r.Collector.Contrast(metric, []result.Cell{s.Cell}, nil)
+		if c.moments.NotPositive > 0 {
+			r.miss(name(s.Cell), fmt.Sprintf("%d blocks have no value above zero", c.moments.NotPositive))
+			return
+		}
 		c.moments.Mean -= math.Log(limit)
 	}
 	if c.arithmetic {

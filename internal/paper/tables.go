@@ -1,6 +1,7 @@
 package paper
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/cnibench/cnibench/internal/result"
@@ -141,6 +142,10 @@ func (e *Entry) efficiency(r *Results, scale float64) {
 		over, under = under, over
 	}
 	m := r.Collector.Contrast(e.metric, over, under)
+	if m.NotPositive > 0 {
+		e.Why = fmt.Sprintf("in %d blocks a value is not above zero", m.NotPositive)
+		return
+	}
 	if m.N == 0 {
 		e.Why = "its baseline was not measured"
 		return

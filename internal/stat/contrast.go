@@ -14,6 +14,9 @@ import (
 type Moments struct {
 	N        int
 	Mean, SD float64
+	// NotPositive is how many blocks have no logarithm, as a value of theirs is not
+	// above zero. N is 0 then: what the other blocks say would be of a selection.
+	NotPositive int
 }
 
 // Interval is Student's for the mean. There is none below two blocks.
@@ -30,16 +33,19 @@ func (m Moments) Interval(confidence float64) (low, high float64, ok bool) {
 // under. One cell of each is a ratio; with a baseline of each it is the ratio of
 // two efficiencies. The metric is one of a sample, a derived one, what a probe of
 // the machine counts per second, or the CPU time of a part of the kernel per unit
-// of work ("netfilter_component_seconds_per_segment"). Blocks without a value above zero are left
-// out. Analyse must have been called before.
+// of work ("netfilter_component_seconds_per_segment"). There is none where a block has a
+// value that is not above zero (Moments.NotPositive). Analyse must have been called
+// before.
 func (k *Collector) Contrast(metric string, over, under []result.Cell) Moments {
-	sums, seen := map[int]float64{}, map[int]int{}
+	sums, seen, none := map[int]float64{}, map[int]int{}, map[int]bool{}
 	add := func(cells []result.Cell, sign float64) {
 		for _, cell := range cells {
 			for _, p := range k.c.seriesOf(cell, metric) {
+				seen[p.block]++
 				if p.value > 0 {
 					sums[p.block] += sign * math.Log(p.value)
-					seen[p.block]++
+				} else {
+					none[p.block] = true
 				}
 			}
 		}
@@ -47,10 +53,18 @@ func (k *Collector) Contrast(metric string, over, under []result.Cell) Moments {
 	add(over, 1)
 	add(under, -1)
 	var logs []float64
-	for _, block := range slices.Sorted(maps.Keys(sums)) {
-		if seen[block] == len(over)+len(under) {
+	notPositive := 0
+	for _, block := range slices.Sorted(maps.Keys(seen)) {
+		switch {
+		case seen[block] < len(over)+len(under):
+		case none[block]:
+			notPositive++
+		default:
 			logs = append(logs, sums[block])
 		}
+	}
+	if notPositive > 0 {
+		return Moments{NotPositive: notPositive}
 	}
 	return momentsOfValues(logs)
 }
@@ -105,5 +119,5 @@ func momentsOfValues(xs []float64) Moments {
 		points[i].value = x
 	}
 	m := momentsOf(points)
-	return Moments{m.n, m.mean, m.sd}
+	return Moments{N: m.n, Mean: m.mean, SD: m.sd}
 }
