@@ -171,7 +171,11 @@ func whereSentence(x ExplainedTraffic) string {
 		slices.SortStableFunc(parts, func(a, b stat.Component) int { return descending(a.Seconds.Value, b.Seconds.Value) })
 		var words []string
 		for _, c := range parts[:min(most, len(parts))] {
-			words = append(words, fmt.Sprintf("%s %s (%s)", labels[c.Name], p.say(c.Seconds), unit.Percent(c.Share, math.NaN())))
+			word := labels[c.Name] + " " + p.say(c.Seconds)
+			if c.Share != nil {
+				word += " (" + unit.Percent(*c.Share, math.NaN()) + ")"
+			}
+			words = append(words, word)
 		}
 		return "Most of it is in " + and(words) + "."
 	}

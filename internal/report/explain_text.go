@@ -110,7 +110,7 @@ func explainTable(e Explanation) *table {
 		sub := "per " + perWorkOf(x.Attribution.Work).name
 		tab.Columns = append(tab.Columns, column{Head: x.Traffic, Sub: sub, Number: true}, column{Head: "share", Number: true}, column{Head: "more than host", Number: true})
 	}
-	row := func(name string, of func(*stat.Attribution) (stat.Estimate, *stat.Estimate, float64)) {
+	row := func(name string, of func(*stat.Attribution) (stat.Estimate, *stat.Estimate, *float64)) {
 		cells := []cell{text(name)}
 		for _, x := range shown {
 			p := perWorkOf(x.Attribution.Work)
@@ -119,7 +119,11 @@ func explainTable(e Explanation) *table {
 			if more != nil {
 				difference = cell{Text: p.plus(*more), Value: &more.Value}
 			}
-			cells = append(cells, p.cell(seconds), text(unit.Percent(share, math.NaN())), difference)
+			part := text("not known")
+			if share != nil {
+				part = text(unit.Percent(*share, math.NaN()))
+			}
+			cells = append(cells, p.cell(seconds), part, difference)
 		}
 		tab.Rows = append(tab.Rows, cells)
 	}
@@ -131,11 +135,12 @@ func explainTable(e Explanation) *table {
 		if !c.Charged || !slices.ContainsFunc(shown, func(x ExplainedTraffic) bool { return !zero(x) }) {
 			continue // no sample of it in any traffic
 		}
-		row(c.Label, func(a *stat.Attribution) (stat.Estimate, *stat.Estimate, float64) {
+		row(c.Label, func(a *stat.Attribution) (stat.Estimate, *stat.Estimate, *float64) {
 			part, _ := a.Component(c.Name)
 			return part.Seconds, part.More, part.Share
 		})
 	}
-	row("total", func(a *stat.Attribution) (stat.Estimate, *stat.Estimate, float64) { return a.Total, a.More, 1 })
+	whole := 1.0
+	row("total", func(a *stat.Attribution) (stat.Estimate, *stat.Estimate, *float64) { return a.Total, a.More, &whole })
 	return tab
 }

@@ -80,7 +80,7 @@ func (d *document) componentTable(g *group, t result.Cell) *table {
 		}
 		has := func(r entry) bool {
 			part, ok := r.summary.Attribution.Component(c.Name)
-			return ok && part.Share >= leastShare
+			return ok && (part.Share == nil || *part.Share >= leastShare)
 		}
 		if !slices.ContainsFunc(rows, has) {
 			small = append(small, c.Label)
@@ -110,15 +110,16 @@ func (d *document) componentsChart(g *group, t result.Cell) *chart {
 		c.Categories = append(c.Categories, category{r.name, &of})
 	}
 	for i, component := range unit.Components() {
-		s, most := series{Name: component.Label, Tint: i + 1}, 0.0
+		s, shown := series{Name: component.Label, Tint: i + 1}, false
 		for _, r := range rows {
 			v := math.NaN()
 			if part, ok := r.summary.Attribution.Component(component.Name); ok && component.Charged {
-				v, most = p.factor*part.Seconds.Value, max(most, part.Share)
+				v = p.factor * part.Seconds.Value
+				shown = shown || part.Seconds.Value > 0
 			}
 			s.Y = append(s.Y, v)
 		}
-		if most > 0 {
+		if shown {
 			c.Series = append(c.Series, s)
 		}
 	}
@@ -128,16 +129,18 @@ func (d *document) componentsChart(g *group, t result.Cell) *chart {
 // otherNote says how much no rule names, and how busy others were.
 func otherNote(rows []entry) []string {
 	var notes []string
-	most, elsewhere := 0.0, math.NaN()
+	most, elsewhere := math.NaN(), math.NaN()
 	for _, r := range rows {
-		if part, ok := r.summary.Attribution.Component(unit.OtherComponent); ok {
-			most = max(most, part.Share)
+		if part, ok := r.summary.Attribution.Component(unit.OtherComponent); ok && part.Share != nil && !(*part.Share <= most) {
+			most = *part.Share
 		}
 		if e := r.summary.Attribution.ElsewhereShare; e != nil && !(*e <= elsewhere) {
 			elsewhere = *e
 		}
 	}
-	notes = append(notes, fmt.Sprintf("No rule names at most %s of a total (other).", unit.Percent(most, math.NaN())))
+	if !math.IsNaN(most) {
+		notes = append(notes, fmt.Sprintf("No rule names at most %s of a total (other).", unit.Percent(most, math.NaN())))
+	}
 	if !math.IsNaN(elsewhere) {
 		notes = append(notes, fmt.Sprintf("Other programs had at most %s of the machine's busy time.", unit.Percent(elsewhere, math.NaN())))
 	}

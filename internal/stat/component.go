@@ -12,8 +12,9 @@ type Component struct {
 	Name string `json:"name"`
 	// Seconds is its CPU time per unit of work, both ends together.
 	Seconds Estimate `json:"seconds"`
-	// Share is its share of Attribution.Total's value.
-	Share float64 `json:"share"`
+	// Share is its share of Attribution.Total's value; nil where that is not above
+	// zero: idle time is subtracted, and a noisy machine may leave nothing.
+	Share *float64 `json:"share,omitempty"`
 	// More is Seconds less that of the baseline, in blocks that have both; nil
 	// for a baseline, and where there is none.
 	More *Estimate `json:"more,omitempty"`
@@ -79,7 +80,8 @@ func (c *campaign) attribution(d *cellData) *Attribution {
 		points := d.perWork(one, work)
 		part := Component{Name: name, Seconds: c.tables.mean(points)}
 		if a.Total.Value > 0 {
-			part.Share = part.Seconds.Value / a.Total.Value
+			share := part.Seconds.Value / a.Total.Value
+			part.Share = &share
 		}
 		if b != nil {
 			part.More = c.more(points, b.perWork(one, work))

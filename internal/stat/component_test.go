@@ -77,7 +77,7 @@ func TestComponentsAddUp(t *testing.T) {
 		a := find(t, Analyse(samples, Options{}), bridge).Attribution
 		var sum, more, share float64
 		for _, c := range a.Components {
-			sum, more, share = sum+c.Seconds.Value, more+c.More.Value, share+c.Share
+			sum, more, share = sum+c.Seconds.Value, more+c.More.Value, share+*c.Share
 		}
 		near(t, "sum of components over their total", sum/a.Total.Value, 1, 1e-9)
 		near(t, "sum of differences", more, a.More.Value, 1e-12)
@@ -103,5 +103,22 @@ func TestAttributionAbsent(t *testing.T) {
 	delete(partial.Probes["server_node"], unit.ComponentSeconds("veth"))
 	if a := find(t, Analyse([]result.Sample{partial}, Options{}), bridge).Attribution; a != nil {
 		t.Errorf("with a component missing: %+v", a)
+	}
+}
+
+// Where idle time takes all away there is no whole to have a share of.
+func TestShareOfNothing(t *testing.T) {
+	var samples []result.Sample
+	for b := range 3 {
+		of := map[string]float64{}
+		for _, k := range unit.Components() {
+			of[k.Name] = -0.1
+		}
+		samples = append(samples, stackedSample(rrOf("bridge"), b, 1e4, of))
+	}
+	for _, c := range find(t, Analyse(samples, Options{}), rrOf("bridge")).Attribution.Components {
+		if c.Share != nil {
+			t.Errorf("%s has a share of a total below zero: %v", c.Name, *c.Share)
+		}
 	}
 }
