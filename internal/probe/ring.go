@@ -36,12 +36,13 @@ type sampling struct {
 }
 
 // openRing opens an event that samples the kernel's part of the stack of
-// whatever runs on the CPU, frequency times a second. It is off until start.
+// whatever runs on the CPU, frequency times a second, and tells who starts whom.
+// It is off until start.
 func openRing(e sampling, cpu int, frequency uint64) (*ring, error) {
 	attr := unix.PerfEventAttr{
 		Type: e.kind, Config: e.config, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})), Sample: frequency,
 		Sample_type: unix.PERF_SAMPLE_IP | unix.PERF_SAMPLE_TID | unix.PERF_SAMPLE_PERIOD | unix.PERF_SAMPLE_CALLCHAIN,
-		Bits:        unix.PerfBitDisabled | unix.PerfBitFreq | unix.PerfBitExcludeCallchainUser | unix.PerfBitExcludeGuest | unix.PerfBitExcludeHv,
+		Bits:        unix.PerfBitDisabled | unix.PerfBitFreq | unix.PerfBitTask | unix.PerfBitExcludeCallchainUser | unix.PerfBitExcludeGuest | unix.PerfBitExcludeHv,
 	}
 	fd, err := unix.PerfEventOpen(&attr, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
 	if err != nil {
@@ -106,6 +107,15 @@ type taken struct {
 	pid    uint32
 	weight uint64
 	stack  []byte // addresses of eight bytes, as the kernel wrote them
+}
+
+// parseFork reads who started whom, if a record tells that. Of a thread both are
+// its process.
+func parseFork(record []byte) (child, parent uint32, ok bool) {
+	if binary.NativeEndian.Uint32(record) != unix.PERF_RECORD_FORK || len(record) < 16 { // header, pid, ppid, …
+		return 0, 0, false
+	}
+	return binary.NativeEndian.Uint32(record[8:]), binary.NativeEndian.Uint32(record[12:]), true
 }
 
 // parseRecord reads a record: a sample, or how many samples were lost. Other

@@ -44,7 +44,10 @@ type Stacks struct {
 
 	mu   sync.Mutex
 	seen map[key]uint64 // weight of each stack
-	own  map[uint32]bool
+	// own are the tasks of the measurement that were there before the window and
+	// after; nil where the kernel does not tell. forks is who started whom inside.
+	own   map[uint32]bool
+	forks map[uint32]uint32
 	// taken and lost count samples.
 	taken, lost uint64
 	broken      error
@@ -74,6 +77,8 @@ func OpenStacks(roots Roots) *Stacks {
 		s.err = err
 		return s
 	}
+	s.own = map[uint32]bool{}
+	s.learnOwn() // not inside a window either: a lab has hundreds of threads
 	for _, e := range []struct {
 		sampling
 		clock bool
@@ -116,9 +121,8 @@ func (s *Stacks) Start() error {
 	if s.err != nil {
 		return s.err
 	}
-	s.seen, s.own = map[key]uint64{}, map[uint32]bool{}
+	s.seen, s.forks = map[key]uint64{}, map[uint32]uint32{}
 	s.taken, s.lost, s.broken, s.folded = 0, 0, nil, ""
-	s.learnOwn()
 	if err := s.cpu.Start(); err != nil {
 		return err
 	}
@@ -166,6 +170,9 @@ func (s *Stacks) drain() {
 			if ok {
 				s.taken++
 				s.seen[key{sample.pid, string(sample.stack)}] += sample.weight
+			}
+			if child, parent, ok := parseFork(record); ok {
+				s.forks[child] = parent
 			}
 		})
 		if err != nil {
@@ -292,7 +299,8 @@ func (s *Stacks) Folded() string { return s.folded }
 
 // learnOwn adds the tasks that belong to the measurement: this process's parent,
 // which started both ends where they are on one machine, and all below it. On a
-// kernel that does not tell who started whom, all tasks do.
+// kernel that does not tell who started whom, all tasks do. What one of them
+// started that has ended since is known by the kernel's records of it.
 func (s *Stacks) learnOwn() {
 	root := os.Getppid()
 	if root <= 1 {
@@ -305,6 +313,14 @@ func (s *Stacks) learnOwn() {
 	for _, pid := range pids {
 		if s.own != nil {
 			s.own[uint32(pid)] = true
+		}
+	}
+	for grown := s.own != nil; grown; {
+		grown = false
+		for child, parent := range s.forks {
+			if s.own[parent] && !s.own[child] {
+				s.own[child], grown = true, true
+			}
 		}
 	}
 }

@@ -41,6 +41,58 @@ func lostRecord(n uint64) []byte {
 	return binary.NativeEndian.AppendUint64(b, n)
 }
 
+func forkRecord(child, parent uint32) []byte {
+	b := binary.NativeEndian.AppendUint32(nil, unix.PERF_RECORD_FORK)
+	b = binary.NativeEndian.AppendUint16(b, 0)
+	b = binary.NativeEndian.AppendUint16(b, 32)
+	for _, id := range []uint32{child, parent, child, parent, 0, 0} { // processes, threads, time
+		b = binary.NativeEndian.AppendUint32(b, id)
+	}
+	return b
+}
+
+// A task that began and ended inside the window is whose that started it was, in
+// whatever order the CPUs told so.
+func TestForksAreOwn(t *testing.T) {
+	s := &Stacks{roots: Roots{Proc: "/proc"}, own: map[uint32]bool{7: true}, forks: map[uint32]uint32{}}
+	for _, r := range [][]byte{forkRecord(12, 11), forkRecord(11, 7), forkRecord(13, 8), forkRecord(7, 7)} {
+		child, parent, ok := parseFork(r)
+		if !ok {
+			t.Fatal("no fork")
+		}
+		if _, _, sample, err := parseRecord(r); sample || err != nil {
+			t.Fatalf("a fork is a sample: %v", err)
+		}
+		s.forks[child] = parent
+	}
+	if _, _, ok := parseFork(sampleRecord(5, 100)); ok {
+		t.Error("a sample is a fork")
+	}
+	s.learnOwn()
+	if s.own != nil && (!s.own[11] || !s.own[12] || s.own[13]) {
+		t.Errorf("own: %v", s.own)
+	}
+}
+
+// Reading who belongs to the measurement takes long in a large lab: sampling
+// begins with the window all the same.
+func TestSamplingBeginsBeforeItLearns(t *testing.T) {
+	labtest.Root(t)
+	s := OpenStacks(Roots{Proc: "/proc", Sys: "/sys"})
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	s.roots.Proc = t.TempDir() // in which nothing can be learnt
+	if err := s.Start(); err != nil {
+		labtest.Feature(t, "sampling of kernel stacks", err)
+	}
+	if s.own == nil || !s.own[uint32(os.Getpid())] {
+		t.Errorf("own was read anew: %v", s.own)
+	}
+}
+
 const kernelMark = ^uint64(127) // PERF_CONTEXT_KERNEL, -128
 
 // A record that goes over the end of the ring is read whole.
