@@ -21,8 +21,11 @@ type Campaign struct {
 	Name    string `json:"name"`
 	Testbed string `json:"testbed"`
 	// Clusters are those of the testbed kubernetes; none: the current context.
-	Clusters  []Cluster  `json:"clusters,omitempty"`
-	Networks  []Network  `json:"networks"`
+	Clusters []Cluster `json:"clusters,omitempty"`
+	Networks []Network `json:"networks"`
+	// Ladders are networks whose steps up from the host are measured beside them:
+	// the parser has added them to Networks.
+	Ladders   []string   `json:"ladders,omitempty"`
 	Links     []string   `json:"links"`
 	Profiles  []string   `json:"profiles"`
 	Paths     []Path     `json:"paths"`
@@ -118,9 +121,25 @@ type Known struct {
 	// Enforcing are those of Networks that hold traffic against policies.
 	Enforcing      []string
 	ServiceProxies []string
+	Ladders        []Ladder
 	// Recorded tells that the campaign is the copy in a result directory: its
 	// conflists are somewhere else and are not read.
 	Recorded bool
+}
+
+// Ladder is a network and all those on the way up to it, itself the last.
+type Ladder struct {
+	Network string
+	Rungs   []string
+}
+
+// ladderNames are the networks that have one.
+func (k Known) ladderNames() []string {
+	var names []string
+	for _, l := range k.Ladders {
+		names = append(names, l.Network)
+	}
+	return names
 }
 
 // workload looks a workload's description up by name.

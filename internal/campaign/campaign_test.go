@@ -293,3 +293,26 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// The networks of a ladder are measured, each once, after those that are named.
+func TestLadders(t *testing.T) {
+	const rest = "\nworkloads: [{name: tcp_rr}]\n"
+	c, err := Parse("c.yaml", []byte("name: c\nnetworks: [flannel/host-gw, host]\nladders: [flannel/vxlan]"+rest), testKnown())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, n := range c.Networks {
+		names = append(names, n.Name)
+	}
+	if got := strings.Join(names, " "); got != "flannel/host-gw host calico/direct flannel/vxlan" {
+		t.Errorf("networks %s", got)
+	}
+	if !c.Networks[2].Enforces {
+		t.Error("a network that a ladder adds is not known to enforce policies")
+	}
+	_, err = Parse("c.yaml", []byte("name: c\nnetworks: [host]\nladders: [macvlan]"+rest), testKnown())
+	if err == nil || !strings.Contains(err.Error(), `c.yaml:3:11`) || !strings.Contains(err.Error(), "flannel/vxlan") {
+		t.Errorf("a ladder of a network that has none: %v", err)
+	}
+}

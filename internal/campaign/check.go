@@ -12,6 +12,7 @@ import (
 // check is what no single value can tell: whether the values fit together.
 func (d *decoder) check(c *Campaign) {
 	d.checkClusters(c)
+	d.addRungs(c)
 	for i, n := range c.Networks {
 		d.checkNetwork(place{"networks", i}, n, c.Testbed)
 		c.Networks[i].Enforces = contains(d.known.Enforcing, n.Name)
@@ -40,6 +41,20 @@ func (d *decoder) check(c *Campaign) {
 	}
 	if n := c.combinations(); len(d.errs) == 0 && n > maxCells {
 		d.fail(place{"workloads"}, "leave values out, or split the campaign", "the campaign has %.0f cells, more than %d", n, maxCells)
+	}
+}
+
+// addRungs adds the networks of the ladders to those that are measured.
+func (d *decoder) addRungs(c *Campaign) {
+	for _, l := range d.known.Ladders {
+		if !contains(c.Ladders, l.Network) {
+			continue
+		}
+		for _, name := range l.Rungs {
+			if !c.hasNetwork(name) {
+				c.Networks = append(c.Networks, Network{Name: name})
+			}
+		}
 	}
 }
 

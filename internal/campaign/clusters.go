@@ -48,7 +48,7 @@ const TheCluster = "cluster"
 
 // clusterGivens are the keys that are no choice on a cluster.
 func clusterGivens() []string {
-	return []string{"links", "profiles", "mtu", "services", "service_proxies"}
+	return []string{"ladders", "links", "profiles", "mtu", "services", "service_proxies"}
 }
 
 // checkClusters holds what a campaign says of clusters against its testbed.

@@ -30,6 +30,9 @@ func known() campaign.Known {
 			k.Enforcing = append(k.Enforcing, n.Name)
 		}
 	}
+	for _, name := range network.Ladders() {
+		k.Ladders = append(k.Ladders, campaign.Ladder{Network: name})
+	}
 	for _, p := range network.ServiceProxies() {
 		k.ServiceProxies = append(k.ServiceProxies, p.Name)
 	}

@@ -11,6 +11,7 @@ func testKnown() Known {
 		Links:     []string{"unshaped", "1-gigabit", "10-gigabit"},
 		Profiles:  []string{"default_settings", "kernel_optimizations"},
 		Testbeds:  []string{"lab", "kubernetes"},
+		Ladders:   []Ladder{{"flannel/vxlan", []string{"host", "calico/direct", "flannel/host-gw", "flannel/vxlan"}}},
 		Probes:    []string{"cpu", "process", "counters", "stacks"},
 		Enforcing: []string{"calico/direct"}, ServiceProxies: []string{"iptables", "nftables", "ebpf"},
 		Workloads: []workload.Spec{

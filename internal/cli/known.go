@@ -7,6 +7,8 @@ import (
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/probe"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 	"github.com/cnibench/cnibench/internal/workload"
 )
@@ -20,6 +22,9 @@ func known() campaign.Known {
 		if n.Policy {
 			k.Enforcing = append(k.Enforcing, n.Name)
 		}
+	}
+	for _, name := range network.Ladders() {
+		k.Ladders = append(k.Ladders, campaign.Ladder{Network: name, Rungs: rungsOf(name)})
 	}
 	for _, p := range network.ServiceProxies() {
 		k.ServiceProxies = append(k.ServiceProxies, p.Name)
@@ -46,4 +51,22 @@ func linkRate(name string) (bitsPerSecond float64, ok bool) {
 // withoutProbes are those that a campaign does not name.
 func withoutProbes(c campaign.Campaign) []string {
 	return slices.DeleteFunc(probe.Names(), func(name string) bool { return slices.Contains(c.Probes, name) })
+}
+
+// ladder tells the statistics of a network's ladder.
+func ladder(name string) []stat.Rung {
+	var out []stat.Rung
+	for _, r := range network.Ladder(name) {
+		out = append(out, stat.Rung{Network: r.Network, Adds: r.Adds, Components: r.Components})
+	}
+	return out
+}
+
+// rungsOf are the networks of a network's ladder.
+func rungsOf(name string) []string {
+	names := []string{result.HostNetwork}
+	for _, r := range network.Ladder(name) {
+		names = append(names, r.Network)
+	}
+	return names
 }

@@ -132,7 +132,7 @@ func analysisOptions(c campaign.Campaign, env result.Environment) stat.Options {
 	return stat.Options{
 		Confidence: c.Sampling.Confidence, TargetRelativeHalfwidth: c.Sampling.TargetRelativeHalfwidth,
 		MinBlocks: c.Sampling.MinBlocks, MaxBlocks: c.Sampling.MaxBlocks,
-		LinkRate: linkRate, Primary: primary, Environment: env,
+		LinkRate: linkRate, Primary: primary, Ladder: ladder, Environment: env,
 	}
 }
 

@@ -160,6 +160,9 @@ func List() []Network {
 		weaveSleeve(),
 		withSockmap(calicoDirect()),
 		withSockmap(macvlan()),
+		ladderBridge(),
+		ladderConntrack(calicoDirect(), "conntrack"),
+		ladderConntrack(bridge(), "bridge-conntrack"),
 	}
 }
 

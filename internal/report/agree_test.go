@@ -52,7 +52,7 @@ func analysedSamples() (Input, []result.Sample) {
 
 // analyse puts into a report what samples say.
 func analyse(in Input, samples []result.Sample) Input {
-	in.Analysis = stat.Analyse(samples, stat.Options{TargetRelativeHalfwidth: 0.02, Environment: *in.Environment, Blocks: true})
+	in.Analysis = stat.Analyse(samples, stat.Options{TargetRelativeHalfwidth: 0.02, Environment: *in.Environment, Blocks: true, Ladder: ladders})
 	in.Tally = tallied(samples)
 	return in
 }

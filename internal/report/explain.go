@@ -33,6 +33,9 @@ type ExplainedTraffic struct {
 	Baseline *stat.Estimate `json:"baseline,omitempty"`
 	// Attribution is where that goes; nil where no stacks were sampled.
 	Attribution *stat.Attribution `json:"attribution,omitempty"`
+	// Ladder is what it costs more than the baseline in steps; nil where none of
+	// the networks between was measured.
+	Ladder *stat.Ladder `json:"ladder,omitempty"`
 
 	cell result.Cell
 	shown
@@ -68,7 +71,7 @@ func (d *document) explanations() []Explanation {
 	var out []Explanation
 	for _, g := range d.groups {
 		for _, n := range g.networks {
-			if n == result.HostNetwork {
+			if n == result.HostNetwork || result.IsRung(n) {
 				continue
 			}
 			e := Explanation{Network: n, Where: g.title(), place: g.place}
@@ -95,7 +98,7 @@ func (d *document) explainTraffic(g *group, network string, t result.Cell) (Expl
 	if !ok || s.OK == 0 {
 		return ExplainedTraffic{}, false
 	}
-	x := ExplainedTraffic{Traffic: t.Traffic(), cell: s.Cell}
+	x := ExplainedTraffic{Traffic: t.Traffic(), Ladder: s.Ladder, cell: s.Cell}
 	base, hasBase := g.baselines[inCluster(t, s.Cell.Cluster)]
 	if a := s.Attribution; a != nil {
 		x.Cost, x.Now, x.Attribution = costByStacks, a.Total, a

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -56,6 +57,10 @@ func stacked() Input {
 						us /= 3 // fewer packets
 					}
 					end[unit.ComponentSeconds(k.Name)] = us * 1e-6 * work * math.Exp(0.03*random.NormFloat64())
+				}
+				end["cpu_system_seconds"] = -0.4
+				for _, k := range unit.Components() {
+					end["cpu_system_seconds"] += end[unit.ComponentSeconds(k.Name)]
 				}
 				end[unit.ComponentSeconds("elsewhere")] = 0.1
 				s.Probes = map[string]map[string]float64{"client_node": {"window_seconds": 1}, "server_node": end}
@@ -138,6 +143,51 @@ func TestExplainChanges(t *testing.T) {
 	for _, want := range []string{"netfilter +5.", "encapsulation +3.", "native routing instead of the tunnel", "no network policy", "an MTU of 9000"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text says nothing of %q:\n%s", want, text)
+		}
+	}
+}
+
+// ladders are those of the networks of these tests; the rung between bridge and
+// veth pairs was not measured.
+func ladders(network string) []stat.Rung {
+	direct := stat.Rung{Network: "calico/direct", Adds: "veth pairs, forwarding", Components: []string{"veth", "forwarding"}}
+	bridge := stat.Rung{Network: "ladder/bridge", Adds: "a bridge", Components: []string{"bridge"}}
+	gateway := stat.Rung{Network: "flannel/host-gw", Adds: "netfilter's hooks at the bridge", Components: []string{"netfilter"}}
+	switch network {
+	case "calico/direct-policy":
+		return []stat.Rung{direct, {Network: network, Adds: "the policy's rules", Components: []string{"netfilter"}}}
+	case "flannel/host-gw":
+		return []stat.Rung{direct, bridge, gateway}
+	case "flannel/vxlan":
+		return []stat.Rung{direct, bridge, gateway, {Network: network, Adds: "VXLAN", Components: []string{"encapsulation"}}}
+	}
+	return nil
+}
+
+// A ladder is told with what it adds up to, and where it and the stacks disagree
+// that is said: the outer header's way through IP is none of the tunnel's functions.
+func TestExplainLadder(t *testing.T) {
+	text := explain(t, stacked(), Options{Width: 100, Unicode: true})
+	for _, want := range []string{
+		"Step by step, tcp_rr 64 B: CPU time of the machines per transaction", "+ VXLAN ", "+ a bridge, netfilter's hooks at the bridge ", "all steps ", "directly, less host ",
+		"! Not every step was measured apart: ladders: [flannel/vxlan] in the campaign", "! Ladder and stacks disagree on encapsulation: the steps (VXLAN) come to +4.", "IP +1.",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text says nothing of %q:\n%s", want, text)
+		}
+	}
+	in := stacked()
+	for i := range in.Analysis.Cells {
+		if l := in.Analysis.Cells[i].Ladder; l != nil {
+			off := *l.Direct.High * 1.01
+			l.Sum.Value = off
+			l.Metric = strings.Replace(l.Metric, "cpu_seconds", "instructions", 1)
+		}
+	}
+	text = explain(t, in, Options{Width: 100, Unicode: true})
+	for _, want := range []string{"The steps do not add up to the direct difference", "instructions per transaction"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text says nothing of %q", want)
 		}
 	}
 }

@@ -58,6 +58,9 @@ func Explain(w io.Writer, in Input, opt Options) error {
 		if t := explainTable(e); t != nil {
 			lines = append(append(lines, ""), sc.textTable(*t)...)
 		}
+		for _, x := range e.Traffics {
+			lines = append(lines, sc.ladderLines(x)...)
+		}
 		if len(e.Changes) > 0 {
 			lines = append(lines, "", "What would change it:")
 			for _, c := range e.Changes {

@@ -117,6 +117,13 @@ func (c Cell) Baseline() Cell {
 // ToService tells whether the cell's path leads to a service.
 func (c Cell) ToService() bool { return c.Path == PathPodToClusterIP || c.Path == PathPodToNodePort }
 
+// RungPrefix begins the names of networks that nobody runs: they are the lab's, to
+// tell what a step between two networks costs.
+const RungPrefix = "ladder/"
+
+// IsRung tells such a network.
+func IsRung(network string) bool { return strings.HasPrefix(network, RungPrefix) }
+
 // IsBaseline tells whether c is a baseline cell itself.
 func (c Cell) IsBaseline() bool { return c.Network == HostNetwork }
 

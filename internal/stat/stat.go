@@ -25,6 +25,9 @@ type Options struct {
 	// gives "", the first metric of unit.Metrics that the cell has and that has
 	// a better side is taken.
 	Primary func(result.Cell) string
+	// Ladder gives the steps from the bare network up to one, the lowest first; nil:
+	// no network has any.
+	Ladder func(network string) []Rung
 	// Environment is where the samples were made. Its zero value is an unknown one.
 	Environment result.Environment
 	// Seed of the block bootstrap.
@@ -39,6 +42,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.LinkRate == nil {
 		o.LinkRate = func(string) (float64, bool) { return 0, false }
+	}
+	if o.Ladder == nil {
+		o.Ladder = func(string) []Rung { return nil }
 	}
 	if o.Primary == nil {
 		o.Primary = func(result.Cell) string { return "" }
@@ -149,6 +155,9 @@ type CellSummary struct {
 	CoresAt []Cores `json:"cores_at,omitempty"`
 	// Attribution is where the CPU time goes; nil where no stacks were sampled.
 	Attribution *Attribution `json:"attribution,omitempty"`
+	// Ladder is what the cell costs more than its baseline, in steps; nil where no
+	// step was measured.
+	Ladder *Ladder `json:"ladder,omitempty"`
 	// Loss is the median share of packets lost; nil where it was not measured.
 	Loss *Estimate `json:"loss,omitempty"`
 	// Shape is what charts of the cell are drawn from.

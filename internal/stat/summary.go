@@ -32,7 +32,7 @@ func (c *campaign) summarise(d *cellData, l latency) CellSummary {
 	if e, ok := s.Absolute[CPUPerByte]; ok {
 		s.CoresAt = coresAt(e)
 	}
-	s.Attribution = c.attribution(d)
+	s.Attribution, s.Ladder = c.attribution(d), c.ladder(d)
 	if e, ok := s.Absolute["loss_ratio"]; ok {
 		s.Loss = &e
 	}

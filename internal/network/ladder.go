@@ -1,0 +1,153 @@
+package network
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Rung is a network as a step up from another that is a part of it: measured
+// beside each other, they tell what the step costs.
+type Rung struct {
+	Network string
+	// Below is the network that has all of it but one thing, Adds is that thing in
+	// words.
+	Below, Adds string
+	// Components are those of sampled stacks (unit.Components) whose functions are
+	// the step's own. What else a step makes run is in others' as well: a packet in a
+	// tunnel goes through IP twice.
+	Components []string
+}
+
+// rungs are all steps. A network's ladder is the way from it down to the host;
+// names that begin with result.RungPrefix are of networks that nobody runs, which
+// are there for ladders alone.
+func rungs() []Rung {
+	const (
+		host, bridge, conntrack, bridgeConntrack    = result.HostNetwork, result.RungPrefix + "bridge", result.RungPrefix + "conntrack", result.RungPrefix + "bridge-conntrack"
+		direct, directPolicy, gateway, bridgePlugin = "calico/direct", "calico/direct-policy", "flannel/host-gw", "bridge"
+		ipip, vxlan, geneve                         = "IP in IP", "VXLAN", "Geneve"
+		rules                                       = "the policy's rules"
+		hooks                                       = "netfilter's hooks at the bridge"
+		track                                       = "connection tracking"
+	)
+	filter, tunnel, programs := []string{"netfilter"}, []string{"encapsulation"}, []string{"ebpf"}
+	return []Rung{
+		{direct, host, "veth pairs, forwarding", []string{"veth", "forwarding"}},
+		{bridge, direct, "a bridge", []string{"bridge"}},
+		{bridgePlugin, bridge, hooks, filter},
+		{gateway, bridge, hooks, filter},
+		{"flannel/vxlan", gateway, vxlan, tunnel},
+		{"flannel/vxlan-no-offload", "flannel/vxlan", "no offloads at the tunnel", []string{"encapsulation", "qdisc"}},
+		{"flannel/ipip", gateway, ipip, tunnel},
+		{"flannel/udp", gateway, "a tunnel in user space", []string{"encapsulation", "user", "socket"}},
+		{"flannel/wireguard", gateway, "WireGuard", tunnel},
+		{conntrack, direct, track, filter},
+		{directPolicy, conntrack, rules, filter},
+		{"calico/ipip", direct, ipip, tunnel},
+		{"calico/ipip-policy", directPolicy, ipip + ", tracked", []string{"encapsulation", "netfilter"}},
+		{"calico/vxlan", direct, vxlan, tunnel},
+		{"calico/vxlan-policy", directPolicy, vxlan + ", tracked", []string{"encapsulation", "netfilter"}},
+		{"calico/ebpf", direct, "eBPF at the devices", programs},
+		{"canal", directPolicy, vxlan + ", tracked", []string{"encapsulation", "netfilter"}},
+		{bridgeConntrack, bridgePlugin, track, filter},
+		{"docker/bridge", bridgeConntrack, "Docker's rules", filter},
+		{"kube-router", bridgeConntrack, "kube-router's rules", filter},
+		{"kube-router/policy", "kube-router", rules, filter},
+		{"docker/overlay", bridge, "VXLAN in place of forwarding", []string{"encapsulation", "forwarding"}},
+		{"cilium/native", direct, "eBPF in place of forwarding", []string{"ebpf", "forwarding"}},
+		{"cilium/native-policy", "cilium/native", "the policy's map", programs},
+		{"cilium/vxlan", "cilium/native", vxlan, tunnel},
+		{"cilium/geneve", "cilium/native", geneve, tunnel},
+	}
+}
+
+// Ladder is the way from the bare network up to a network, the lowest step
+// first; nil for a network that has none.
+func Ladder(network string) []Rung {
+	of := map[string]Rung{}
+	for _, r := range rungs() {
+		of[r.Network] = r
+	}
+	var down []Rung
+	for at := network; ; {
+		r, ok := of[at]
+		if !ok {
+			break
+		}
+		down = append([]Rung{r}, down...)
+		at = r.Below
+	}
+	return down
+}
+
+// Ladders are the networks that have one of more than one step.
+func Ladders() []string {
+	var names []string
+	for _, r := range rungs() {
+		if len(Ladder(r.Network)) > 1 && !result.IsRung(r.Network) {
+			names = append(names, r.Network)
+		}
+	}
+	return names
+}
+
+// ladderBridge is the network bridge without the hooks of netfilter that
+// br_netfilter leads bridged packets through.
+func ladderBridge() Network {
+	n := bridge()
+	n.Name, n.Summary = result.RungPrefix+"bridge", "a step of ladders: the network bridge, and bridged packets do not pass netfilter"
+	n.Wants = nil
+	base := n.SetUp
+	n.SetUp = func(ctx context.Context, self Node, nodes []Node) error {
+		if err := base(ctx, self, nodes); err != nil {
+			return err
+		}
+		for _, path := range []string{"net/bridge/bridge-nf-call-iptables", "net/bridge/bridge-nf-call-ip6tables", "net/bridge/bridge-nf-call-arptables"} {
+			if _, err := netns.Sysctl(self.NS, path); err != nil {
+				continue // a kernel without br_netfilter has no such hooks
+			}
+			if err := netns.SetSysctls(self.NS, netns.Setting{Path: path, Value: "0"}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	n.Conflist = template(bridgeConflist, n)
+	return n
+}
+
+// ladderConntrack is a network with connection tracking on its nodes and no rule
+// that a forwarded packet meets.
+func ladderConntrack(n Network, name string) Network {
+	n.Summary = "a step of ladders: " + n.Name + " with connection tracking, and no rule in the pods' way"
+	n.Name, n.Model, n.LeavesOut = result.RungPrefix+name, "", ""
+	n.IPv6 = false // as the networks above it
+	n.Needs = append(append([]netns.Feature{}, n.Needs...), nftProgram(), netns.NFTables(), netns.Conntrack())
+	base := n.SetUp
+	n.SetUp = func(ctx context.Context, self Node, nodes []Node) error {
+		if err := base(ctx, self, nodes); err != nil {
+			return err
+		}
+		return trackConnections(ctx, self)
+	}
+	return n
+}
+
+// trackConnections turns connection tracking on: the kernel does so in a
+// namespace with the first rule that asks for a state. This one is where packets
+// for the node itself come in, which no forwarded packet passes.
+func trackConnections(ctx context.Context, self Node) error {
+	const rule = "table ip cnb-ladder { chain in { type filter hook input priority filter; ct state invalid drop; }; }\n"
+	r := exec.NewRunner()
+	defer r.Close()
+	_, err := r.Run(ctx, exec.Cmd{Argv: []string{nftTool, "-f", "-"}, NetNS: self.NS.Path, Stdin: strings.NewReader(rule)})
+	if err != nil {
+		return fmt.Errorf("%s: connection tracking: %w", self.Name, err)
+	}
+	return nil
+}

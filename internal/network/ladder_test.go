@@ -1,0 +1,61 @@
+package network
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// Every ladder goes from a network of the list down to the host, one thing at a
+// time, and every network of ladders alone is a step of some.
+func TestLadders(t *testing.T) {
+	components := map[string]bool{}
+	for _, c := range unit.Components() {
+		components[c.Name] = c.Charged
+	}
+	used := map[string]bool{}
+	for _, r := range rungs() {
+		used[r.Below] = true
+		n, err := Find(r.Network)
+		if err != nil || r.Adds == "" || len(r.Components) == 0 || r.Network == r.Below {
+			t.Errorf("step %+v (%v)", r, err)
+		}
+		for _, c := range r.Components {
+			if !components[c] {
+				t.Errorf("%s: no component %q", r.Network, c)
+			}
+		}
+		way := Ladder(r.Network)
+		if way[0].Below != result.HostNetwork || way[len(way)-1].Network != r.Network {
+			t.Errorf("%s: the way is %+v", r.Network, way)
+		}
+		for i := 1; i < len(way); i++ {
+			if way[i].Below != way[i-1].Network {
+				t.Errorf("%s: %s is not above %s", r.Network, way[i].Network, way[i-1].Network)
+			}
+		}
+		below, err := Find(r.Below)
+		if err != nil {
+			t.Errorf("%s: %v", r.Network, err)
+		}
+		if below.Overhead > n.Overhead {
+			t.Errorf("%s takes less from the MTU than %s below it", r.Network, r.Below)
+		}
+	}
+	for _, n := range List() {
+		if result.IsRung(n.Name) && (!used[n.Name] || slices.Contains(Ladders(), n.Name)) {
+			t.Errorf("%s is the step of no ladder, or has one", n.Name)
+		}
+	}
+	if got := Ladder("macvlan"); got != nil {
+		t.Errorf("macvlan: %v", got)
+	}
+	want := []string{"calico/direct", "ladder/bridge", "flannel/host-gw", "flannel/vxlan"}
+	for i, r := range Ladder("flannel/vxlan") {
+		if r.Network != want[i] {
+			t.Errorf("flannel/vxlan: step %d is %s, want %s", i, r.Network, want[i])
+		}
+	}
+}

@@ -1,0 +1,299 @@
+package stat
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// Rung is a step from one network up to the next, which has one thing more.
+type Rung struct {
+	Network string
+	// Adds is that thing in words.
+	Adds string
+	// Components are those of sampled stacks whose functions are the step's own.
+	Components []string
+}
+
+// Ladder is what a network costs more than the bare one, in steps: differences of
+// partial networks that were measured in the same blocks.
+type Ladder struct {
+	// Metric is what the steps are of, by its derived name: instructions where they
+	// were counted, else the ends' own CPU time, else the machine's, per Work.
+	Metric string       `json:"metric"`
+	Work   string       `json:"work"`
+	Steps  []LadderStep `json:"steps"`
+	// Sum is that of all steps, in the blocks that have every rung; Direct is the
+	// network less the host in all blocks that have these two.
+	Sum    Estimate `json:"sum"`
+	Direct Estimate `json:"direct"`
+	// Checks hold the steps against sampled stacks; none where none were sampled.
+	Checks []LadderCheck `json:"checks,omitempty"`
+}
+
+// LadderStep is what a step costs.
+type LadderStep struct {
+	// Network is the one with it, Below the one without.
+	Network string `json:"network"`
+	Below   string `json:"below"`
+	// Adds is what it has more, in words. Where networks between were not measured
+	// it is several things.
+	Adds []string `json:"adds"`
+	// More is Network less Below.
+	More Estimate `json:"more"`
+
+	components []string
+}
+
+// LadderCheck holds what ladder and stacks say of the same components, in CPU time
+// per unit of work.
+type LadderCheck struct {
+	// Components are those that the steps name as their own, Networks the steps'.
+	Components []string `json:"components"`
+	Networks   []string `json:"networks"`
+	// Steps is their sum, Stacks what sampled stacks charge these components with
+	// more than with the host's, Difference the first less the second.
+	Steps      Estimate `json:"steps"`
+	Stacks     Estimate `json:"stacks"`
+	Difference Estimate `json:"difference"`
+	// Disagree tells that the interval of Difference does not hold 0. Elsewhere is
+	// then what the stacks say of other components on the way up these steps, the
+	// largest first; Share is not set.
+	Disagree  bool        `json:"disagree"`
+	Elsewhere []Component `json:"elsewhere,omitempty"`
+}
+
+// ladder splits what a cell costs more than its baseline into steps; nil where no
+// network between was measured with it.
+func (c *campaign) ladder(d *cellData) *Ladder {
+	rungs := c.rungCells(d)
+	if len(rungs) < 3 { // the host and the network itself: one step is the difference
+		return nil
+	}
+	w, ok := d.attributedWork()
+	if !ok {
+		return nil
+	}
+	for _, name := range append([]string{"instructions"}, ladderTimes()...) {
+		points := make([][]point, len(rungs))
+		for i, r := range rungs {
+			points[i] = r.costPerWork(name, w)
+		}
+		ups := climbs(common(points))
+		if len(ups) == 0 || len(ups[0]) == 0 {
+			continue
+		}
+		l := &Ladder{Metric: name + "_per_" + w.name, Work: w.name, Sum: c.tables.mean(sum(ups))}
+		if direct := c.more(points[len(points)-1], points[0]); direct != nil {
+			l.Direct = *direct
+		}
+		for i, up := range ups {
+			l.Steps = append(l.Steps, LadderStep{Network: rungs[i+1].cell.Network, Below: rungs[i].cell.Network,
+				Adds: rungs[i+1].adds, More: c.tables.mean(up), components: rungs[i+1].components})
+		}
+		l.Checks = c.ladderChecks(l.Steps, rungs, w)
+		return l
+	}
+	return nil
+}
+
+// ladderTimes are the CPU times that steps are told in, the first that every rung
+// has: that of the ends alone is the same where others work on the machine too.
+func ladderTimes() []string { return []string{"own_cpu_seconds", "cpu_seconds"} }
+
+// rungCell is a measured cell of a ladder, and what it has more than the one below.
+type rungCell struct {
+	*cellData
+	adds, components []string
+}
+
+// rungCells are the measured cells from the baseline up to d. What a network adds
+// that was not measured is the next one's that was.
+func (c *campaign) rungCells(d *cellData) []rungCell {
+	b := c.baseline(d)
+	if b == nil || len(b.ok) == 0 || len(d.ok) == 0 {
+		return nil
+	}
+	out := []rungCell{{cellData: b}}
+	var adds, components []string
+	for _, r := range c.opt.Ladder(d.cell.Network) {
+		adds = append(adds, r.Adds)
+		for _, name := range r.Components {
+			if !slices.Contains(components, name) {
+				components = append(components, name)
+			}
+		}
+		if at := c.rungCell(d.cell, r.Network); at != nil && len(at.ok) > 0 {
+			out = append(out, rungCell{at, adds, components})
+			adds, components = nil, nil
+		}
+	}
+	if out[len(out)-1].cellData != d {
+		return nil
+	}
+	return out
+}
+
+// rungCell is a cell on another network; one that enforces no policies is
+// measured without.
+func (c *campaign) rungCell(cell result.Cell, network string) *cellData {
+	cell.Network = network
+	if d := c.byCell[cell]; d != nil {
+		return d
+	}
+	cell.Policies = 0
+	return c.byCell[cell]
+}
+
+// costPerWork is a cost of both ends per unit of work, in each block that has both.
+func (d *cellData) costPerWork(cost string, w work) []point {
+	var out []point
+	for _, known := range costs() {
+		if known.name != cost {
+			continue
+		}
+		for _, s := range d.ok {
+			v, measured := known.rate(s, d.meter)
+			rate, ok := w.rate(s)
+			if measured && ok && rate > 0 {
+				out = append(out, point{s.block(), v / rate})
+			}
+		}
+	}
+	return out
+}
+
+// common is the points in the blocks that all have.
+func common(all [][]point) [][]point {
+	count := map[int]int{}
+	for _, points := range all {
+		for _, p := range points {
+			count[p.block]++
+		}
+	}
+	out := make([][]point, len(all))
+	for i, points := range all {
+		out[i] = slices.DeleteFunc(slices.Clone(points), func(p point) bool { return count[p.block] < len(all) })
+	}
+	return out
+}
+
+// climbs is each less the one before, of points in the same blocks.
+func climbs(all [][]point) [][]point {
+	var out [][]point
+	for i := 1; i < len(all); i++ {
+		out = append(out, differencesOf(all[i], all[i-1]))
+	}
+	return out
+}
+
+// sum adds points in the same blocks.
+func sum(all [][]point) []point {
+	out := all[0]
+	for _, points := range all[1:] {
+		out = inBoth(out, points, func(x, y float64) (float64, bool) { return x + y, true })
+	}
+	return out
+}
+
+// ladderChecks holds steps against stacks, those with a component in common
+// together: the stacks of netfilter do not tell tracking from rules.
+func (c *campaign) ladderChecks(steps []LadderStep, rungs []rungCell, w work) []LadderCheck {
+	var out []LadderCheck
+	for _, group := range grouped(steps) {
+		if check := c.ladderCheck(group, steps, rungs, w); check != nil {
+			out = append(out, *check)
+		}
+	}
+	return out
+}
+
+// grouped are the indices of steps that have components in common.
+func grouped(steps []LadderStep) [][]int {
+	var out [][]int
+	for i, s := range steps {
+		group := []int{i}
+		var rest [][]int
+		for _, g := range out {
+			shares := slices.ContainsFunc(g, func(j int) bool {
+				return slices.ContainsFunc(steps[j].components, func(name string) bool { return slices.Contains(s.components, name) })
+			})
+			if shares {
+				group = append(slices.Clone(g), group...)
+			} else {
+				rest = append(rest, g)
+			}
+		}
+		slices.Sort(group)
+		out = append(rest, group)
+	}
+	slices.SortFunc(out, func(a, b []int) int { return a[0] - b[0] })
+	return out
+}
+
+func (c *campaign) ladderCheck(group []int, steps []LadderStep, rungs []rungCell, w work) *LadderCheck {
+	check := &LadderCheck{}
+	for _, i := range group {
+		check.Networks = append(check.Networks, steps[i].Network)
+		for _, name := range steps[i].components {
+			if !slices.Contains(check.Components, name) {
+				check.Components = append(check.Components, name)
+			}
+		}
+	}
+	top, host := rungs[len(rungs)-1], rungs[0]
+	byStacks := differencesOf(top.perWork(check.Components, w), host.perWork(check.Components, w))
+	for _, time := range ladderTimes() {
+		bySteps := upSteps(group, rungs, func(r rungCell) []point { return r.costPerWork(time, w) })
+		both := common([][]point{bySteps, byStacks})
+		if len(both[0]) == 0 {
+			continue
+		}
+		check.Steps, check.Stacks = c.tables.mean(both[0]), c.tables.mean(both[1])
+		check.Difference = c.tables.mean(differencesOf(both[0], both[1]))
+		if check.Disagree = awayFromZero(check.Difference); check.Disagree {
+			check.Elsewhere = c.ladderElsewhere(group, check.Components, rungs, w)
+		}
+		return check
+	}
+	return nil
+}
+
+// upSteps is what some steps add together, in the blocks that all their rungs have.
+func upSteps(group []int, rungs []rungCell, of func(rungCell) []point) []point {
+	var ups [][]point
+	for _, i := range group {
+		ups = append(ups, differencesOf(of(rungs[i+1]), of(rungs[i])))
+	}
+	return sum(ups)
+}
+
+// awayFromZero tells an estimate whose interval does not hold 0.
+func awayFromZero(e Estimate) bool {
+	low, high, ok := e.Interval()
+	return ok && (low > 0 || high < 0)
+}
+
+// ladderElsewhere is what steps change in components that are not their own, where
+// that can be told from 0.
+func (c *campaign) ladderElsewhere(group []int, own []string, rungs []rungCell, w work) []Component {
+	var out []Component
+	for _, name := range charged() {
+		if slices.Contains(own, name) {
+			continue
+		}
+		points := upSteps(group, rungs, func(r rungCell) []point { return r.perWork([]string{name}, w) })
+		if len(points) == 0 {
+			continue
+		}
+		if e := c.tables.mean(points); awayFromZero(e) {
+			out = append(out, Component{Name: name, Seconds: e})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Component) int {
+		return cmp.Compare(math.Abs(b.Seconds.Value), math.Abs(a.Seconds.Value))
+	})
+	return out
+}
