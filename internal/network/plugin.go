@@ -31,6 +31,7 @@ func OwnPlugins() []OwnPlugin {
 		{"cnibench-calico-ebpf", skel.CNIFuncs{Add: calicoEBPFAdd, Del: calicoEBPFDel, Check: podCheck}},
 		{"cnibench-docker-overlay", skel.CNIFuncs{Add: dockerOverlayAdd, Del: podDel, Check: podCheck}},
 		{"cnibench-cilium", skel.CNIFuncs{Add: ciliumAdd, Del: ciliumDel, Check: podCheck}},
+		{"cnibench-flannel", skel.CNIFuncs{Add: flannelAdd, Del: flannelDel, Check: podCheck}},
 		{"cnibench-antrea", skel.CNIFuncs{Add: antreaAdd, Del: antreaDel, Check: podCheck}},
 		{"cnibench-weave", skel.CNIFuncs{Add: weaveAdd, Del: podDel, Check: podCheck}},
 		{"cnibench-sriov", skel.CNIFuncs{Add: sriovAdd, Del: sriovDel, Check: podCheck}},

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Builds Cilium's agent, operator and CNI plugin into the folder given, and copies the
+# C sources there that the agent compiles at run time. Called by
+# scripts/cluster-binaries.sh, which sets the environment of the build.
+set -euo pipefail
+
+version=$(go list -m -f '{{.Version}}' github.com/cilium/cilium)
+source=$(go list -m -f '{{.Dir}}' github.com/cilium/cilium)
+# "VERSION REVISION DATE": an agent without it calls itself "go-version …".
+stamp="-X 'github.com/cilium/cilium/pkg/version.ciliumVersion=${version#v} module $(date -u -d @0 +%FT%T+00:00)'"
+build() { go build -o "$1" -ldflags "-s -w $stamp" -tags ipam_provider_operator "$2"; }
+build "$1/cilium-agent" github.com/cilium/cilium/daemon
+build "$1/cilium-operator" github.com/cilium/cilium/operator
+build "$1/cilium-cni" github.com/cilium/cilium/plugins/cilium-cni
+
+# What the module cache holds is read-only; this must be removable.
+cp -r "$source/bpf" "$1/cilium-bpf"
+chmod -R u+w "$1/cilium-bpf"
+rm -rf "$1/cilium-bpf/tests" "$1/cilium-bpf/complexity-tests"
