@@ -56,7 +56,7 @@ func userRoutes(self Node, nodes []Node, subnets [][]netip.Prefix) error {
 	if len(subnets) < len(nodes) || !disjoint(subnets) {
 		return nil
 	}
-	if err := kubernetesNode(self); err != nil {
+	if err := KubernetesNode(self); err != nil {
 		return err
 	}
 	var routed []Node

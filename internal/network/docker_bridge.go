@@ -25,7 +25,7 @@ func dockerBridge() Network {
 		SetUp: func(ctx context.Context, self Node, _ []Node) error {
 			// The daemon loads br_netfilter, whose default is that bridged
 			// packets pass iptables.
-			if err := kubernetesNode(self); err != nil {
+			if err := KubernetesNode(self); err != nil {
 				return err
 			}
 			return restore(ctx, self, dockerFilter(), dockerNAT(self))

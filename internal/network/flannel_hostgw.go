@@ -29,7 +29,7 @@ func flannelHostGW() Network {
 		Wants:     []netns.Feature{netns.BridgeNetfilter()},
 		Plugins:   []string{"bridge", "host-local"},
 		SetUp: func(_ context.Context, self Node, nodes []Node) error {
-			if err := kubernetesNode(self); err != nil {
+			if err := KubernetesNode(self); err != nil {
 				return err
 			}
 			return routeByNode(self, nodes)

@@ -20,7 +20,7 @@ func flannelIPIP() Network {
 		Wants:         []netns.Feature{netns.BridgeNetfilter()},
 		Plugins:       []string{"bridge", "host-local"},
 		SetUp: func(_ context.Context, self Node, nodes []Node) error {
-			if err := kubernetesNode(self); err != nil {
+			if err := KubernetesNode(self); err != nil {
 				return err
 			}
 			t := ipipTunnel{

@@ -33,7 +33,7 @@ func flannelUDP() Network {
 		Wants:         []netns.Feature{netns.BridgeNetfilter()},
 		Plugins:       []string{"bridge", "host-local"},
 		SetUp: func(ctx context.Context, self Node, nodes []Node) error {
-			if err := kubernetesNode(self); err != nil {
+			if err := KubernetesNode(self); err != nil {
 				return err
 			}
 			if err := flannelUDPNode(ctx, self, nodes); err != nil {

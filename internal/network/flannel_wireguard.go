@@ -39,7 +39,7 @@ func flannelWireGuard() Network {
 		Wants:    []netns.Feature{netns.BridgeNetfilter()},
 		Plugins:  []string{"bridge", "host-local"},
 		SetUp: func(_ context.Context, self Node, nodes []Node) error {
-			if err := kubernetesNode(self); err != nil {
+			if err := KubernetesNode(self); err != nil {
 				return err
 			}
 			if err := wireguardNode(self, nodes); err != nil {

@@ -34,7 +34,7 @@ func kubeRouter() Network {
 }
 
 func kubeRouterNode(ctx context.Context, self Node, nodes []Node) error {
-	if err := kubernetesNode(self); err != nil {
+	if err := KubernetesNode(self); err != nil {
 		return err
 	}
 	if err := routeByNode(self, nodes); err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/cnibench/cnibench/internal/netns"
 )
 
-// kubernetesNode sets what the documents of Kubernetes ask of a node whose pods
+// KubernetesNode sets what the documents of Kubernetes ask of a node whose pods
 // are on a bridge: forwarding, and bridged packets passing iptables (where the
 // kernel can: br_netfilter is wanted, not needed).
-func kubernetesNode(self Node) error {
+func KubernetesNode(self Node) error {
 	settings := forwarding(self)
 	bridged := []string{"net/bridge/bridge-nf-call-iptables"}
 	if self.dual() {

@@ -35,7 +35,7 @@ const (
 // weaveNode makes a node's bridge, which has the first address of the node's
 // part of the one subnet that all pods are in, and the wire that ends in far.
 func weaveNode(self Node, podMTU int, far string) error {
-	if err := kubernetesNode(self); err != nil {
+	if err := KubernetesNode(self); err != nil {
 		return err
 	}
 	if err := netns.AddBridge(self.NS, weaveBridge, podMTU); err != nil {

@@ -1,0 +1,145 @@
+package kubernetes
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/network"
+)
+
+// ciliumNamespace is where Cilium's chart installs it.
+const ciliumNamespace = "kube-system"
+
+// Where a node's agent finds what the node has for it.
+const (
+	// ciliumCgroup is Cilium's own default; a node's pods are below it.
+	ciliumCgroup = "/run/cilium/cgroupv2"
+	// ciliumProc is /proc, in which settings of the kernel itself cannot be
+	// written: the agent sets some that are the whole machine's, among them
+	// kernel.timer_migration.
+	ciliumProc = "/run/node/proc"
+)
+
+// ciliums are Cilium with each way between nodes. Its agent, operator and plugin
+// are its own (tools/cilium); the agent compiles its eBPF programs on each node.
+func ciliums() []CNI {
+	one := func(mode, summary string, routing map[string]string, needs ...netns.Feature) CNI {
+		return CNI{
+			Name: "cilium/" + mode, Summary: summary, IPv6: true,
+			Programs: []string{"cilium-agent", "cilium-operator", "cilium-cni", "cilium-bpf", "clang-19", "iptables", "ipset"},
+			Plugins:  []string{"cilium-cni"},
+			Needs:    append(needs, netns.BPFAtDevice(), netns.IPTables(), netns.IPSet(), netns.Conntrack()),
+			Objects:  func(ctx context.Context, c *Cluster) error { return c.ciliumObjects(ctx, routing) },
+			StartOnce: func(_ context.Context, c *Cluster) error {
+				return c.startCilium(c.Control(), "cilium-operator")
+			},
+			StartNode: func(ctx context.Context, c *Cluster, n *Node) error {
+				if err := c.ciliumMounts(ctx, n); err != nil {
+					return err
+				}
+				return c.startCilium(n, "cilium-agent")
+			},
+		}
+	}
+	return []CNI{
+		one("native", "Cilium v1.18: eBPF, routes between nodes", map[string]string{
+			"routing-mode": "native", "auto-direct-node-routes": "true", "ipv4-native-routing-cidr": network.Pods().String(),
+		}),
+		one("vxlan", "Cilium v1.18: eBPF, VXLAN between nodes", map[string]string{
+			"routing-mode": "tunnel", "tunnel-protocol": "vxlan",
+		}, netns.VXLAN()),
+	}
+}
+
+// ciliumSettings is the ConfigMap cilium-config: what Cilium's chart makes of its
+// defaults, as far as agent and operator have no such defaults themselves, without
+// Hubble, Envoy and the health checks between nodes. kube-proxy is replaced where
+// the cluster has none.
+func (c *Cluster) ciliumSettings(routing map[string]string, kubeconfig string) map[string]string {
+	replaces := c.Spec.KubeProxy == "none"
+	settings := map[string]string{
+		"cluster-name": "default", "cluster-id": "0", "debug": "false",
+		"enable-ipv4": "true", "enable-ipv6": strconv.FormatBool(c.Spec.IPv6),
+		"ipam": "kubernetes", "k8s-require-ipv4-pod-cidr": "true", "k8s-require-ipv6-pod-cidr": strconv.FormatBool(c.Spec.IPv6),
+		"identity-allocation-mode": "crd", "enable-policy": "default",
+		"datapath-mode": "veth", "devices": c.Nodes()[0].Device,
+		"kube-proxy-replacement": strconv.FormatBool(replaces),
+		"enable-ipv4-masquerade": "true", "enable-ipv6-masquerade": strconv.FormatBool(c.Spec.IPv6),
+		// With it and without kube-proxy packets pass the node by eBPF alone.
+		"enable-bpf-masquerade": strconv.FormatBool(replaces),
+		"enable-l7-proxy":       "false", "enable-envoy-config": "false", "external-envoy-proxy": "false", "enable-hubble": "false",
+		"enable-health-checking": "false", "enable-endpoint-health-checking": "false",
+		"cgroup-root": ciliumCgroup, "procfs": ciliumProc, "bpf-root": "/sys/fs/bpf", "lib-dir": c.Program("cilium-bpf"),
+		"k8s-kubeconfig-path": kubeconfig, "cni-exclusive": "true",
+		"operator-api-serve-addr": "127.0.0.1:9234", "agent-not-ready-taint-key": "node.cilium.io/agent-not-ready",
+		"remove-cilium-node-taints": "true", "set-cilium-node-taints": "true", "set-cilium-is-up-condition": "true",
+	}
+	if c.Spec.IPv6 && routing["routing-mode"] == "native" {
+		settings["ipv6-native-routing-cidr"] = network.Pods6().String()
+	}
+	maps.Copy(settings, routing)
+	return settings
+}
+
+// ciliumObjects makes the ConfigMap and, of it, the folder that agents and operator
+// read: what they would have as a volume.
+func (c *Cluster) ciliumObjects(ctx context.Context, routing map[string]string) error {
+	kubeconfig, err := c.Kubeconfig("cnibench:cilium", adminGroup)
+	if err != nil {
+		return err
+	}
+	settings := c.ciliumSettings(routing, kubeconfig)
+	if err := os.MkdirAll(c.ciliumConfig(), 0o755); err != nil {
+		return err
+	}
+	for key, value := range settings {
+		if err := os.WriteFile(filepath.Join(c.ciliumConfig(), key), []byte(value), 0o644); err != nil {
+			return err
+		}
+	}
+	// The agent calls its compiler by this name.
+	if err := os.Symlink(c.Program("clang-19"), filepath.Join(c.Dir(), "bin", "clang")); err != nil {
+		return err
+	}
+	return c.API.Create(ctx, "/api/v1/namespaces/"+ciliumNamespace+"/configmaps", object{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": object{"name": "cilium-config", "namespace": ciliumNamespace}, "data": settings,
+	})
+}
+
+func (c *Cluster) ciliumConfig() string { return filepath.Join(c.Dir(), "cilium-config") }
+
+// ciliumMounts makes ciliumCgroup and ciliumProc in the node's mounts.
+func (c *Cluster) ciliumMounts(ctx context.Context, n *Node) error {
+	root, err := netns.CgroupRoot()
+	if err != nil {
+		return err
+	}
+	for _, argv := range [][]string{
+		{"mkdir", "-p", ciliumCgroup, ciliumProc},
+		{"mount", "--bind", filepath.Join(root, c.podsCgroup(n.Name)), ciliumCgroup},
+		{"mount", "--rbind", "/proc", ciliumProc},
+		{"mount", "--bind", "-o", "ro", "/proc/sys/kernel", ciliumProc + "/sys/kernel"},
+	} {
+		if err := c.run(ctx, n, argv...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startCilium starts an agent or the operator.
+func (c *Cluster) startCilium(n *Node, name string) error {
+	argv := []string{
+		"env", "K8S_NODE_NAME=" + n.Name, "CILIUM_K8S_NAMESPACE=" + ciliumNamespace,
+		c.Program(name), "--config-dir=" + c.ciliumConfig(),
+	}
+	if name == "cilium-agent" {
+		argv = append(argv, "--write-cni-conf-when-ready="+filepath.Join(n.Conf, "05-cilium.conflist"))
+	}
+	return c.Start(n, name, argv...)
+}
