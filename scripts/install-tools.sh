@@ -26,7 +26,7 @@ hosts)
 	SERVICES="ssh tuned postgresql"
 	DAEMONS="sshd tuned postgres" ;;
 kubernetes)
-	PACKAGES="etcd-server containerd runc conntrack"
+	PACKAGES="etcd-server containerd runc conntrack ipset clang-19"
 	SERVICES="etcd containerd"
 	DAEMONS="etcd containerd" ;;
 *) echo "install-tools: unknown argument $1 (known: tools, hosts, kubernetes)" >&2; exit 2 ;;

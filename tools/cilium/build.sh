@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Builds Cilium's agent, operator and CNI plugin into the folder given, and copies the
-# C sources there that the agent compiles at run time. Called by
-# scripts/cluster-binaries.sh, which sets the environment of the build.
+# Builds Cilium's agent, operator and CNI plugin into the folder given, and copies
+# there the C sources that the agent compiles at run time and the definitions of the
+# API's objects that it needs. Called by scripts/cluster-binaries.sh, which sets the
+# environment of the build.
 set -euo pipefail
 
 version=$(go list -m -f '{{.Version}}' github.com/cilium/cilium)
@@ -15,5 +16,6 @@ build "$1/cilium-cni" github.com/cilium/cilium/plugins/cilium-cni
 
 # What the module cache holds is read-only; this must be removable.
 cp -r "$source/bpf" "$1/cilium-bpf"
-chmod -R u+w "$1/cilium-bpf"
+cp -r "$source/pkg/k8s/apis/cilium.io/client/crds" "$1/cilium-crds"
+chmod -R u+w "$1/cilium-bpf" "$1/cilium-crds"
 rm -rf "$1/cilium-bpf/tests" "$1/cilium-bpf/complexity-tests"

@@ -52,7 +52,7 @@ func waitForCluster(ctx context.Context, o options) (settings, error) {
 		select {
 		case <-ctx.Done():
 			return settings{}, fmt.Errorf("%w (%w)", ctx.Err(), err)
-		case <-time.After(200 * time.Millisecond):
+		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
@@ -64,6 +64,10 @@ func readSettings(ctx context.Context, client kubernetes.Interface, o options) (
 	}
 	if node.Spec.PodCIDR == "" {
 		return settings{}, fmt.Errorf("node %s has no podCIDR yet", o.node)
+	}
+	// The subnet manager panics where there are none; a kubelet always makes some.
+	if len(node.Annotations) == 0 {
+		return settings{}, fmt.Errorf("the kubelet of node %s has not spoken to the API yet", o.node)
 	}
 	config, err := client.CoreV1().ConfigMaps(configNamespace).Get(ctx, configName, metav1.GetOptions{})
 	if err != nil {

@@ -42,6 +42,11 @@ func (a *API) Create(ctx context.Context, path string, o any) error {
 	return a.do(ctx, http.MethodPost, path, "application/json", o, nil)
 }
 
+// CreateYAML is Create of a text as people write it.
+func (a *API) CreateYAML(ctx context.Context, path string, text []byte) error {
+	return a.do(ctx, http.MethodPost, path, "application/yaml", text, nil)
+}
+
 // Patch merges into the object at a path.
 func (a *API) Patch(ctx context.Context, path string, o any) error {
 	return a.do(ctx, http.MethodPatch, path, "application/merge-patch+json", o, nil)
@@ -57,7 +62,9 @@ func (a *API) ready(ctx context.Context) error { return a.Get(ctx, "/readyz", ni
 
 func (a *API) do(ctx context.Context, method, path, kind string, in, out any) (err error) {
 	var body io.Reader
-	if in != nil {
+	if text, ok := in.([]byte); ok {
+		body = bytes.NewReader(text)
+	} else if in != nil {
 		data, err := json.Marshal(in)
 		if err != nil {
 			return err

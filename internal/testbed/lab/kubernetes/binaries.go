@@ -41,6 +41,15 @@ func programs(kubeProxy string) []program {
 	return all
 }
 
+// cureOf says how one gets a program that a CNI names.
+func cureOf(name string) string {
+	switch name {
+	case "clang-19", "ipset", "iptables":
+		return installing + name
+	}
+	return built
+}
+
 // BinDirs is where programs are looked for before PATH: the folder that the
 // user names or else those of CNIBENCH_BIN_DIR or the user's cache, into which
 // make cluster-binaries builds.
@@ -62,7 +71,7 @@ func (c *Cluster) findPrograms() error {
 	var errs []error
 	all := programs(c.Spec.KubeProxy)
 	for _, name := range c.cni.Programs {
-		all = append(all, program{name, built})
+		all = append(all, program{name, cureOf(name)})
 	}
 	for _, p := range all {
 		path, err := c.find(p.name)

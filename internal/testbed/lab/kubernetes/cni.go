@@ -14,8 +14,8 @@ type CNI struct {
 	Name    string
 	Summary string
 	IPv6    bool // it can have IPv6 beside IPv4
-	// Programs are binaries that make cluster-binaries builds; Cluster.Program
-	// gives their paths.
+	// Programs are binaries that make cluster-binaries builds, or that cureOf says
+	// how to get; Cluster.Program gives their paths.
 	Programs []string
 	// Plugins are those that the configuration lists name; they are looked for
 	// among the built binaries and in the usual folders of plugins.
@@ -41,10 +41,11 @@ type CNI struct {
 // CNIs is every pod network that a lab's Kubernetes can have.
 func CNIs() ([]CNI, error) {
 	all, err := references()
-	return all, err
+	return append(append(all, flannels()...), ciliums()...), err
 }
 
-// FindCNI looks one up by name; the error lists the known names.
+// FindCNI looks one up by name, or the first of its variants by the part of the name
+// before the slash; the error lists the known names.
 func FindCNI(name string) (CNI, error) {
 	all, err := CNIs()
 	if err != nil {
@@ -52,7 +53,7 @@ func FindCNI(name string) (CNI, error) {
 	}
 	var known []string
 	for _, c := range all {
-		if c.Name == name {
+		if c.Name == name || strings.HasPrefix(c.Name, name+"/") {
 			return c, nil
 		}
 		known = append(known, c.Name)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
 )
@@ -14,15 +16,9 @@ import (
 // ciliumNamespace is where Cilium's chart installs it.
 const ciliumNamespace = "kube-system"
 
-// Where a node's agent finds what the node has for it.
-const (
-	// ciliumCgroup is Cilium's own default; a node's pods are below it.
-	ciliumCgroup = "/run/cilium/cgroupv2"
-	// ciliumProc is /proc, in which settings of the kernel itself cannot be
-	// written: the agent sets some that are the whole machine's, among them
-	// kernel.timer_migration.
-	ciliumProc = "/run/node/proc"
-)
+// ciliumCgroup is Cilium's own default of where the cgroup is that its programs at
+// sockets are attached to; a node's pods are below it.
+const ciliumCgroup = "/run/cilium/cgroupv2"
 
 // ciliums are Cilium with each way between nodes. Its agent, operator and plugin
 // are its own (tools/cilium); the agent compiles its eBPF programs on each node.
@@ -30,7 +26,7 @@ func ciliums() []CNI {
 	one := func(mode, summary string, routing map[string]string, needs ...netns.Feature) CNI {
 		return CNI{
 			Name: "cilium/" + mode, Summary: summary, IPv6: true,
-			Programs: []string{"cilium-agent", "cilium-operator", "cilium-cni", "cilium-bpf", "clang-19", "iptables", "ipset"},
+			Programs: []string{"cilium-agent", "cilium-operator", "cilium-cni", "cilium-bpf", "cilium-crds", "clang-19", "iptables", "ipset"},
 			Plugins:  []string{"cilium-cni"},
 			Needs:    append(needs, netns.BPFAtDevice(), netns.IPTables(), netns.IPSet(), netns.Conntrack()),
 			Objects:  func(ctx context.Context, c *Cluster) error { return c.ciliumObjects(ctx, routing) },
@@ -38,7 +34,7 @@ func ciliums() []CNI {
 				return c.startCilium(c.Control(), "cilium-operator")
 			},
 			StartNode: func(ctx context.Context, c *Cluster, n *Node) error {
-				if err := c.ciliumMounts(ctx, n); err != nil {
+				if err := c.ciliumCgroups(ctx, n); err != nil {
 					return err
 				}
 				return c.startCilium(n, "cilium-agent")
@@ -73,8 +69,8 @@ func (c *Cluster) ciliumSettings(routing map[string]string, kubeconfig string) m
 		"enable-bpf-masquerade": strconv.FormatBool(replaces),
 		"enable-l7-proxy":       "false", "enable-envoy-config": "false", "external-envoy-proxy": "false", "enable-hubble": "false",
 		"enable-health-checking": "false", "enable-endpoint-health-checking": "false",
-		"cgroup-root": ciliumCgroup, "procfs": ciliumProc, "bpf-root": "/sys/fs/bpf", "lib-dir": c.Program("cilium-bpf"),
-		"k8s-kubeconfig-path": kubeconfig, "cni-exclusive": "true",
+		"cgroup-root": ciliumCgroup, "bpf-root": "/sys/fs/bpf", "lib-dir": c.ciliumTools(),
+		"skip-crd-creation": "true", "k8s-kubeconfig-path": kubeconfig, "cni-exclusive": "true",
 		"operator-api-serve-addr": "127.0.0.1:9234", "agent-not-ready-taint-key": "node.cilium.io/agent-not-ready",
 		"remove-cilium-node-taints": "true", "set-cilium-node-taints": "true", "set-cilium-is-up-condition": "true",
 	}
@@ -101,8 +97,15 @@ func (c *Cluster) ciliumObjects(ctx context.Context, routing map[string]string) 
 			return err
 		}
 	}
-	// The agent calls its compiler by this name.
-	if err := os.Symlink(c.Program("clang-19"), filepath.Join(c.Dir(), "bin", "clang")); err != nil {
+	if err := os.Mkdir(c.ciliumTools(), 0o755); err != nil {
+		return err
+	}
+	for link, name := range map[string]string{"clang": "clang-19", "bpf": "cilium-bpf"} {
+		if err := os.Symlink(c.Program(name), filepath.Join(c.ciliumTools(), link)); err != nil {
+			return err
+		}
+	}
+	if err := c.ciliumDefinitions(ctx); err != nil {
 		return err
 	}
 	return c.API.Create(ctx, "/api/v1/namespaces/"+ciliumNamespace+"/configmaps", object{
@@ -111,19 +114,41 @@ func (c *Cluster) ciliumObjects(ctx context.Context, routing map[string]string) 
 	})
 }
 
+// ciliumDefinitions makes the definitions of Cilium's objects, all at once: its
+// operator makes one after the other and waits half a second for each.
+func (c *Cluster) ciliumDefinitions(ctx context.Context) error {
+	files, err := filepath.Glob(filepath.Join(c.Program("cilium-crds"), "*", "*.yaml"))
+	if err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for _, file := range files {
+		g.Go(func() error {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			return c.API.CreateYAML(ctx, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", text)
+		})
+	}
+	return g.Wait()
+}
+
 func (c *Cluster) ciliumConfig() string { return filepath.Join(c.Dir(), "cilium-config") }
 
-// ciliumMounts makes ciliumCgroup and ciliumProc in the node's mounts.
-func (c *Cluster) ciliumMounts(ctx context.Context, n *Node) error {
+// ciliumTools is the folder with the agent's compiler and the sources for it, by the
+// names that it calls them.
+func (c *Cluster) ciliumTools() string { return filepath.Join(c.Dir(), "cilium-tools") }
+
+// ciliumCgroups makes ciliumCgroup in the node's mounts.
+func (c *Cluster) ciliumCgroups(ctx context.Context, n *Node) error {
 	root, err := netns.CgroupRoot()
 	if err != nil {
 		return err
 	}
 	for _, argv := range [][]string{
-		{"mkdir", "-p", ciliumCgroup, ciliumProc},
+		{"mkdir", "-p", ciliumCgroup},
 		{"mount", "--bind", filepath.Join(root, c.podsCgroup(n.Name)), ciliumCgroup},
-		{"mount", "--rbind", "/proc", ciliumProc},
-		{"mount", "--bind", "-o", "ro", "/proc/sys/kernel", ciliumProc + "/sys/kernel"},
 	} {
 		if err := c.run(ctx, n, argv...); err != nil {
 			return err
@@ -136,6 +161,7 @@ func (c *Cluster) ciliumMounts(ctx context.Context, n *Node) error {
 func (c *Cluster) startCilium(n *Node, name string) error {
 	argv := []string{
 		"env", "K8S_NODE_NAME=" + n.Name, "CILIUM_K8S_NAMESPACE=" + ciliumNamespace,
+		"PATH=" + c.ciliumTools() + ":" + usualPath,
 		c.Program(name), "--config-dir=" + c.ciliumConfig(),
 	}
 	if name == "cilium-agent" {

@@ -91,7 +91,7 @@ func newCluster(o Options, spec Spec) (*Cluster, error) {
 		return nil, err
 	}
 	c.standing, err = lab.Begin(o.Lab, lab.Kubernetes{
-		Name: spec.Name, CNI: spec.CNI, KubeProxy: spec.KubeProxy, Link: spec.Link, MTU: spec.MTU, Nodes: spec.Nodes, IPv6: spec.IPv6,
+		Name: spec.Name, CNI: cni.Name, KubeProxy: spec.KubeProxy, Link: spec.Link, MTU: spec.MTU, Nodes: spec.Nodes, IPv6: spec.IPv6,
 		Kubeconfig: o.Kubeconfig,
 	})
 	return c, err
