@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,6 +34,8 @@ type Cluster struct {
 	Status func(*corev1.Pod)
 	// Forbidden refuses to make an object, by its kind and name; nil: none.
 	Forbidden func(kind, name string) bool
+	// Lacks are rights that the user does not have; nil: none.
+	Lacks func(verb, resource string) bool
 
 	mu      sync.Mutex
 	streams map[kube.Target][]context.CancelFunc
@@ -47,7 +50,16 @@ func New(nodes ...string) *Cluster {
 	c := &Cluster{API: fake.NewClientset(objects...), streams: map[kube.Target][]context.CancelFunc{}}
 	c.API.PrependReactor("create", "*", c.create)
 	c.API.PrependReactor("delete", "*", c.delete)
+	c.API.PrependReactor("create", "selfsubjectaccessreviews", c.review)
 	return c
+}
+
+// review tells that the user may do everything but what Lacks names.
+func (c *Cluster) review(action clienttesting.Action) (bool, runtime.Object, error) {
+	review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview)
+	asked := review.Spec.ResourceAttributes
+	review.Status.Allowed = c.Lacks == nil || !c.Lacks(asked.Verb, asked.Resource)
+	return true, review, nil
 }
 
 // Node is one that takes pods.

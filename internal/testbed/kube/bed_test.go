@@ -370,3 +370,21 @@ func TestNodesAreChosen(t *testing.T) {
 		t.Errorf("no node: %v", err)
 	}
 }
+
+// A user with too few rights gets the list of what is missing, and nothing is
+// made.
+func TestLackingRightsMakeNothing(t *testing.T) {
+	c := kubetest.New("a", "b")
+	c.Lacks = func(verb, resource string) bool { return resource == "pods" && verb != "get" }
+	b, _ := open(t, c)
+	_, err := b.Prepare(t.Context(), []result.Cell{cell(result.PathPodToPod, result.InterHost)})
+	var denied *kube.Denied
+	if !errors.As(err, &denied) || len(denied.Lacks) != 3 {
+		t.Errorf("%v", err) // create and delete pods, create pods/exec
+	}
+	for _, a := range c.API.Actions() {
+		if a.GetVerb() == "create" && !strings.HasPrefix(a.GetResource().Resource, "selfsubject") {
+			t.Errorf("it made %s", a.GetResource().Resource)
+		}
+	}
+}
