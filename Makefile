@@ -23,9 +23,7 @@ run: build
 ## test: install and build what the tests need, run all that this machine can run, say what was skipped and why
 test:
 	@scripts/install-deps.sh test || echo "make test: not all is there; tests that need it are skipped, or fail in CI"
-	@if [ "$$(id -u)" = 0 ]; then scripts/cluster-binaries.sh || echo "make test: not all is built; tests that need it are skipped, or fail in CI"; fi
-	@go build -o bin/testsummary ./internal/repo/testsummary
-	@go test -count=1 -p 1 -timeout 50m -json ./... 2>&1 | bin/testsummary
+	@scripts/test.sh
 
 ## test-vm: of these, what runs under Debian's stock kernel in qemu: networks that this kernel cannot build, counted instructions
 test-vm:
