@@ -37,6 +37,6 @@ func (r *run) addPods(ctx context.Context, s *result.Sample) error {
 	if err != nil {
 		return err
 	}
-	s.MeasuredSeconds, s.Metrics = &m.MeasuredSeconds, m.Metrics
+	s.MeasuredSeconds, s.Metrics, s.PluginSeconds = &m.MeasuredSeconds, m.Metrics, m.PluginSeconds
 	return nil
 }

@@ -87,9 +87,9 @@ func levels() []level {
 			return c
 		}},
 		{"all places, messages and streams together", func(c result.Cell) result.Cell {
-			return result.Cell{Network: c.Network, Workload: c.Workload, Test: c.Test, Protocol: c.Protocol}
+			return result.Cell{Network: c.Network, Cluster: c.Cluster, Workload: c.Workload, Test: c.Test, Protocol: c.Protocol}
 		}},
-		{"all places and traffics together", func(c result.Cell) result.Cell { return result.Cell{Network: c.Network} }},
+		{"all places and traffics together", func(c result.Cell) result.Cell { return result.Cell{Network: c.Network, Cluster: c.Cluster} }},
 	}
 }
 

@@ -61,7 +61,12 @@ type entry struct {
 }
 
 // cell names the row.
-func (e entry) cell() cell { return nameOf(e.name, ofNetwork(e.summary.Cell.Network)) }
+func (e entry) cell() cell { return nameOf(e.name, e.of()) }
+
+// of is what the row is about.
+func (e entry) of() result.Cell {
+	return ofNetwork(e.summary.Cell.Network, e.summary.Cell.Cluster)
+}
 
 // entries are the networks of a traffic that have a value, the baseline first.
 func (d *document) entries(g *group, t result.Cell) []entry {

@@ -104,7 +104,10 @@ func TestFormatsAgree(t *testing.T) {
 					t.Errorf("%v: HTML has it, Markdown not", k)
 				}
 			}
-			checkTerminal(t, newDocument(in), page, render(t, "terminal", in, Options{Width: 400, Unicode: true, Long: true}))
+			long := render(t, "terminal", in, Options{Width: 400, Unicode: true, Long: true})
+			checkTerminal(t, newDocument(in), page, long)
+			checkTerminalCosts(t, newDocument(in), fromJSON, long)
+			checkScreen(t, newDocument(in), fromJSON, render(t, "terminal", in, Options{Width: 200, Unicode: true}))
 		})
 	}
 }
@@ -282,6 +285,7 @@ func checkPage(t *testing.T, r jsonReport, page figures, exacts map[[3]string]st
 			t.Errorf("%v: page has %q (%s), JSON %s", key, page[key], exacts[key], want)
 		}
 		checkCosts(t, s, name(s.Cell.Network), page, exacts)
+		checkRest(t, s, name(s.Cell.Network), page, exacts)
 	}
 }
 

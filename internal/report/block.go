@@ -112,8 +112,8 @@ func text(s string) cell { return cell{Text: s} }
 // nameOf is the first cell of a row that is about some factors.
 func nameOf(s string, of result.Cell) cell { return cell{Text: s, Of: &of} }
 
-// ofNetwork is a network alone.
-func ofNetwork(name string) result.Cell { return result.Cell{Network: name} }
+// ofNetwork is a network of a cluster alone; "" where the testbed is none.
+func ofNetwork(name, cluster string) result.Cell { return result.Cell{Network: name, Cluster: cluster} }
 
 // bar is an interval on a scale that all bars of a table share; the figures
 // are shares of the scale, 0 to 1.

@@ -102,9 +102,8 @@ func without(rows []entry, has func(entry) bool, why string) string {
 
 // series is an empty one of a network or the baseline.
 func (e entry) series() series {
-	n := e.summary.Cell.Network
-	of := ofNetwork(n)
-	return series{Name: e.name, Network: n, Of: &of}
+	of := e.of()
+	return series{Name: e.name, Network: of.Network, Of: &of}
 }
 
 // add appends a value with its interval.

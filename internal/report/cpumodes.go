@@ -30,10 +30,7 @@ func modesChart(g *group, t result.Cell, rows []entry) *chart {
 		}
 		c.Series = append(c.Series, s)
 	}
-	for _, r := range rows {
-		of := ofNetwork(r.summary.Cell.Network)
-		c.Categories = append(c.Categories, category{r.name, &of})
-	}
+	c.Categories = categoriesOf(rows)
 	if len(c.Series) == 0 {
 		return nil
 	}

@@ -66,7 +66,7 @@ func (d *document) efficiencyTable(g *group) *table {
 		relative = relative || g.hasEfficiency(traffic)
 	}
 	for _, n := range g.networks {
-		row := []cell{nameOf(d.name(n), ofNetwork(n))}
+		row := []cell{nameOf(d.name(n), ofNetwork(n, g.clusters[n]))}
 		for _, traffic := range g.traffics {
 			c := d.efficiencyCell(g, n, traffic)
 			ranked = ranked || (c.Rank != "" && c.Rank != linkRank)
@@ -134,7 +134,7 @@ func (g *group) rank(network string, traffic result.Cell) string {
 
 // baselineRow holds the baseline's absolute values, which are the 100 %.
 func (d *document) baselineRow(g *group, cluster, name string) []cell {
-	row := []cell{nameOf(name, ofNetwork(result.HostNetwork))}
+	row := []cell{nameOf(name, ofNetwork(result.HostNetwork, cluster))}
 	for _, t := range g.traffics {
 		b, ok := g.baselines[inCluster(t, cluster)]
 		switch {

@@ -485,7 +485,7 @@ func drawn() Input {
 			more = append(more, x)
 		}
 	}
-	in.Analysis.Cells = append(in.Analysis.Cells, more...)
+	in.Analysis.Cells = append(append(in.Analysis.Cells, more...), podCells()...)
 	in.Campaign.Name = "drawn"
 	sortCells(&in)
 	return burnt(in, "")

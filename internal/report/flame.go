@@ -7,6 +7,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/flame"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -30,12 +31,7 @@ func flames(d *document) []block {
 		for _, g := range d.groups {
 			var own []block
 			for _, t := range g.traffics {
-				own = append(own, d.flameChart(t.Traffic(), g.of(t), func(network string) result.Cell {
-					if network == result.HostNetwork {
-						return g.at(network, t).Baseline()
-					}
-					return g.at(network, t)
-				})...)
+				own = append(own, d.flameChart(t.Traffic(), g.of(t), d.entries(g, t))...)
 			}
 			if len(own) > 0 {
 				out = append(append(out, headOf(g.title(), g.at("", result.Cell{}))), own...)
@@ -68,46 +64,49 @@ func (d *document) noFlames() string {
 
 // flamesAlike are the charts of graphs that many cells share: one for each kind.
 func (d *document) flamesAlike() []block {
-	var kinds []result.Cell
-	for _, x := range d.Flames.Graphs {
-		kind := x.Cell
-		kind.Network = ""
-		if !slices.Contains(kinds, kind) {
-			kinds = append(kinds, kind)
+	kinds := map[result.Cell][]entry{}
+	var order []result.Cell
+	for _, n := range d.networks() {
+		for _, x := range d.Flames.Graphs {
+			if x.Cell.Network != n {
+				continue
+			}
+			kind, name := x.Cell, d.name(n)
+			kind.Network, kind.Cluster = "", ""
+			if n == result.HostNetwork {
+				name = hostOf(x.Cell.Cluster) + " (baseline)"
+			}
+			if kinds[kind] == nil {
+				order = append(order, kind)
+			}
+			kinds[kind] = append(kinds[kind], entry{name, stat.CellSummary{Cell: x.Cell}})
 		}
 	}
 	out := []block{para("A campaign of so many cells has " + d.Flames.Alike + " in one graph.")}
-	for _, kind := range kinds {
+	slices.SortFunc(order, result.Cell.Compare)
+	for _, kind := range order {
 		title := kind.Traffic()
 		if kind.Workload == "" {
 			title = "All traffics"
 		}
-		out = append(out, d.flameChart(title, nil, func(network string) result.Cell {
-			kind.Network = network
-			return kind
-		})...)
+		out = append(out, d.flameChart(title, nil, kinds[kind])...)
 	}
 	return out
 }
 
-// flameChart is the graphs of all networks for one traffic; none where no
-// network has any.
-func (d *document) flameChart(traffic string, of *result.Cell, cellOf func(network string) result.Cell) []block {
+// flameChart is the graphs of some rows' cells; none where no row has any.
+func (d *document) flameChart(traffic string, of *result.Cell, rows []entry) []block {
 	c := &chart{Kind: drawnFlame, Title: traffic + ": where in the kernel", Of: of, X: axis{Title: "CPU time", Unit: "s"}}
 	unread := 0
-	for _, n := range d.networks() {
-		cell := cellOf(n)
-		i := slices.IndexFunc(d.Flames.Graphs, func(x flame.Graph) bool { return x.Cell == cell })
+	for _, r := range rows {
+		i := slices.IndexFunc(d.Flames.Graphs, func(x flame.Graph) bool { return x.Cell == r.summary.Cell })
 		if i < 0 {
 			continue
 		}
-		x := &d.Flames.Graphs[i]
-		name, network := d.name(n), ofNetwork(n)
-		if n == result.HostNetwork {
-			name += " (baseline)"
-		}
-		c.Series = append(c.Series, series{Name: name, Network: n, Of: &network, Stacks: x})
-		unread = max(unread, x.Unread)
+		s := r.series()
+		s.Stacks = &d.Flames.Graphs[i]
+		c.Series = append(c.Series, s)
+		unread = max(unread, s.Stacks.Unread)
 	}
 	if len(c.Series) == 0 {
 		return nil

@@ -85,7 +85,7 @@ func (d *document) goalTable() *table {
 		}
 	}
 	for _, o := range options {
-		row := []cell{nameOf(d.option(o), ofNetwork(o.Network))}
+		row := []cell{nameOf(d.option(o), ofNetwork(o.Network, o.Cluster))}
 		for _, g := range d.Analysis.Goals {
 			row = append(row, goalCell(g, o))
 		}

@@ -35,6 +35,7 @@ func choices() []choice {
 	}
 	return []choice{
 		{"network", func(c result.Cell) string { return c.Network }},
+		{"cluster", func(c result.Cell) string { return c.Cluster }},
 		{"path", func(c result.Cell) string { return c.Path }},
 		{"placement", func(c result.Cell) string { return c.Placement }},
 		{"link", func(c result.Cell) string { return c.Link }},
@@ -111,11 +112,11 @@ func newFilter(d *document) *filter {
 			for _, t := range g.traffics {
 				add(*g.of(t))
 			}
-			if len(g.baselines) > 0 {
-				add(ofNetwork(result.HostNetwork))
+			for _, cluster := range g.baseClusters() {
+				add(ofNetwork(result.HostNetwork, cluster))
 			}
 			for _, n := range g.networks {
-				add(ofNetwork(n))
+				add(ofNetwork(n, g.clusters[n]))
 			}
 		}
 		if len(x.Values) > 1 {

@@ -105,10 +105,7 @@ func (d *document) componentsChart(g *group, t result.Cell) *chart {
 	p := perWorkOf(rows[0].summary.Attribution.Work)
 	c := &chart{Kind: drawnStack, Title: fmt.Sprintf("%s: CPU time per %s by component", t.Traffic(), p.name), Of: g.of(t),
 		Words: "Both ends together, means over blocks: the parts add up to the total.", X: axis{Title: "CPU time per " + p.name, Unit: "s"}}
-	for _, r := range rows {
-		of := ofNetwork(r.summary.Cell.Network)
-		c.Categories = append(c.Categories, category{r.name, &of})
-	}
+	c.Categories = categoriesOf(rows)
 	for i, component := range unit.Components() {
 		s, shown := series{Name: component.Label, Tint: i + 1}, false
 		for _, r := range rows {

@@ -49,6 +49,9 @@ type Sample struct {
 	Histogram *Histogram `json:"histogram,omitempty"`
 	// Series is the throughput over time, as the receiver saw it.
 	Series *Series `json:"series,omitempty"`
+	// PluginSeconds maps a CNI verb ("ADD", "DEL") to each plugin of the network's
+	// list and how long it ran, the mean of the pods that pod_setup added.
+	PluginSeconds map[string]map[string]float64 `json:"plugin_seconds,omitempty"`
 	// Probes maps ClientNode and ServerNode to what was measured beside the
 	// traffic there, and both with IdleSuffix to what was read in the same block
 	// while nothing was measured. Nothing is subtracted here.

@@ -20,19 +20,20 @@ func TestSchemaAgreesWithValidate(t *testing.T) {
 	one := 1.0
 	ok := result.Sample{
 		Schema: 1, ID: "b01-c000", Block: 1, Attempt: 1, Status: "ok", Started: time.Unix(0, 0).UTC(), RequestedSeconds: 1, MeasuredSeconds: &one,
-		Cell:      result.Cell{Network: "host", Path: "host-to-host", Placement: "inter-host", Link: "unshaped", Profile: "default_settings", MTU: 1500, Workload: "tcp_rr", MessageBytes: 64, Streams: 1},
-		Metrics:   map[string]float64{"transactions_per_second": 1},
-		Histogram: &result.Histogram{Unit: "nanoseconds", Count: 1, HDRBase64: "AA=="},
-		Series:    &result.Series{IntervalSeconds: 0.1, ThroughputBitsPerSecond: []float64{0, 1}},
-		Probes:    map[string]map[string]float64{"client_node": {"cpu_softirq_seconds": 1.2}, "client_node_idle": {"cpu_softirq_seconds": 0.1}},
-		Machines:  map[string]string{"client_node": "7d8e"},
-		Settings:  map[string]map[string]string{"server_node": {"net.ipv4.tcp_sack": "0"}},
-		Tools:     map[string]string{"iperf3": "3.12"}, Raw: "raw/b01-c000", Warnings: []string{"loss"},
+		Cell:          result.Cell{Network: "host", Path: "host-to-host", Placement: "inter-host", Link: "unshaped", Profile: "default_settings", MTU: 1500, Workload: "tcp_rr", MessageBytes: 64, Streams: 1},
+		Metrics:       map[string]float64{"transactions_per_second": 1},
+		Histogram:     &result.Histogram{Unit: "nanoseconds", Count: 1, HDRBase64: "AA=="},
+		Series:        &result.Series{IntervalSeconds: 0.1, ThroughputBitsPerSecond: []float64{0, 1}},
+		Probes:        map[string]map[string]float64{"client_node": {"cpu_softirq_seconds": 1.2}, "client_node_idle": {"cpu_softirq_seconds": 0.1}},
+		PluginSeconds: map[string]map[string]float64{"ADD": {"bridge": 0.02}},
+		Machines:      map[string]string{"client_node": "7d8e"},
+		Settings:      map[string]map[string]string{"server_node": {"net.ipv4.tcp_sack": "0"}},
+		Tools:         map[string]string{"iperf3": "3.12"}, Raw: "raw/b01-c000", Warnings: []string{"loss"},
 	}
 	change := func(f func(*result.Sample)) result.Sample { s := ok; f(&s); return s }
 	strip := func(s *result.Sample) {
 		s.Metrics, s.Histogram, s.Series, s.Probes, s.Machines, s.MeasuredSeconds = nil, nil, nil, nil, nil, nil
-		s.Settings = nil
+		s.Settings, s.PluginSeconds = nil, nil
 	}
 	for name, tc := range map[string]struct {
 		sample result.Sample
@@ -47,6 +48,7 @@ func TestSchemaAgreesWithValidate(t *testing.T) {
 		"failed with metrics": {change(func(s *result.Sample) { s.Status, s.Reason = "failed", "x" }), false},
 		"ok with a reason":    {change(func(s *result.Sample) { s.Reason = "x" }), false},
 		"negative":            {change(func(s *result.Sample) { s.Metrics = map[string]float64{"transactions_per_second": -1} }), false},
+		"negative time":       {change(func(s *result.Sample) { s.PluginSeconds = map[string]map[string]float64{"ADD": {"bridge": -1}} }), false},
 		"newer schema":        {change(func(s *result.Sample) { s.Schema = 2 }), false},
 		"unknown status":      {change(func(s *result.Sample) { s.Status = "fine" }), false},
 		"no network":          {change(func(s *result.Sample) { s.Cell.Network = "" }), false},

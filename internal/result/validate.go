@@ -45,7 +45,7 @@ func (s *Sample) validate(known map[string]bool) error {
 		if s.Reason == "" {
 			bad("status %s without a reason", s.Status)
 		}
-		if len(s.Metrics) > 0 || s.Histogram != nil || s.Series != nil || s.MeasuredSeconds != nil {
+		if len(s.Metrics) > 0 || s.Histogram != nil || s.Series != nil || s.PluginSeconds != nil || s.MeasuredSeconds != nil {
 			bad("status %s with measured values", s.Status)
 		}
 	default:
@@ -60,6 +60,13 @@ func (s *Sample) validate(known map[string]bool) error {
 		}
 		if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
 			bad("metric %s is %v", name, v)
+		}
+	}
+	for verb, plugins := range s.PluginSeconds {
+		for name, v := range plugins {
+			if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+				bad("plugin_seconds of %s on %s is %v", name, verb, v)
+			}
 		}
 	}
 	return errors.Join(errs...)

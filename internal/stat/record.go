@@ -15,6 +15,7 @@ type columns struct {
 	rows    []row
 	metrics map[string]*column
 	probes  map[string]map[string]*column // by end and name
+	plugins map[string]map[string]*column // seconds, by CNI verb and name
 }
 
 // row is what a record has one of.
@@ -33,7 +34,7 @@ type row struct {
 type column []float64
 
 func newColumns() columns {
-	return columns{metrics: map[string]*column{}, probes: map[string]map[string]*column{}}
+	return columns{metrics: map[string]*column{}, probes: map[string]map[string]*column{}, plugins: map[string]map[string]*column{}}
 }
 
 // add keeps what a sample measured, and nothing else of it.
@@ -51,12 +52,8 @@ func (c *columns) add(s *result.Sample) {
 	}
 	c.rows = append(c.rows, r)
 	put(c.metrics, i, s.Metrics)
-	for end, values := range s.Probes {
-		if c.probes[end] == nil {
-			c.probes[end] = map[string]*column{}
-		}
-		put(c.probes[end], i, values)
-	}
+	putAll(c.probes, i, s.Probes)
+	putAll(c.plugins, i, s.PluginSeconds)
 }
 
 func same(s, before string) string {
@@ -64,6 +61,15 @@ func same(s, before string) string {
 		return before
 	}
 	return s
+}
+
+func putAll(columns map[string]map[string]*column, i int, values map[string]map[string]float64) {
+	for of, v := range values {
+		if columns[of] == nil {
+			columns[of] = map[string]*column{}
+		}
+		put(columns[of], i, v)
+	}
 }
 
 // put gives row i its values; the rows before it that have none get NaN.

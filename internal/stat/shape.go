@@ -22,6 +22,9 @@ type Shape struct {
 	// cores were in it, both ends together, less what they do while idle: the
 	// median over blocks.
 	CPUCores map[string]Estimate `json:"cpu_cores,omitempty"`
+	// PluginSeconds maps a CNI verb to each plugin of the network's list and how
+	// long it ran for a pod: the median over blocks of the mean over pods.
+	PluginSeconds map[string]map[string]Estimate `json:"plugin_seconds,omitempty"`
 }
 
 // BlockValue is a value in a block.
@@ -49,7 +52,7 @@ type Quantile struct {
 
 // shape gathers what charts of a cell are drawn from.
 func (c *campaign) shape(d *cellData, l latency) Shape {
-	s := Shape{Curve: l.curve, Window: d.window(), CPUCores: c.cpuCores(d)}
+	s := Shape{Curve: l.curve, Window: d.window(), CPUCores: c.cpuCores(d), PluginSeconds: c.pluginSeconds(d)}
 	for _, p := range d.series(d.primary) {
 		s.Blocks = append(s.Blocks, BlockValue{p.block, p.value})
 	}
@@ -105,6 +108,32 @@ func (c *campaign) cpuCores(d *cellData) map[string]Estimate {
 	}
 	if len(out) == 0 {
 		return nil
+	}
+	return out
+}
+
+// pluginSeconds is how long plugins ran; nil where that was not recorded.
+func (c *campaign) pluginSeconds(d *cellData) map[string]map[string]Estimate {
+	var out map[string]map[string]Estimate
+	for verb, plugins := range d.plugins {
+		for name, column := range plugins {
+			var xs []float64
+			for _, s := range d.ok {
+				if v, ok := column.at(s.at); ok {
+					xs = append(xs, v)
+				}
+			}
+			if len(xs) == 0 {
+				continue
+			}
+			if out == nil {
+				out = map[string]map[string]Estimate{}
+			}
+			if out[verb] == nil {
+				out[verb] = map[string]Estimate{}
+			}
+			out[verb][name] = c.tables.median(xs)
+		}
 	}
 	return out
 }

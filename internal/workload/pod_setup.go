@@ -49,6 +49,15 @@ type PodTimes struct {
 	Answered *time.Duration
 	// Removed is how long its DEL took, from the beginning of all DELs.
 	Removed *time.Duration
+	// Plugins is how long each plugin of the network's list ran.
+	Plugins []PluginTime
+}
+
+// PluginTime is how long a CNI plugin ran for a verb, "ADD" or "DEL". What it
+// delegates to is within.
+type PluginTime struct {
+	Plugin, Verb string
+	Took         time.Duration
 }
 
 // PodsAdded makes a measurement of the times of pods that were added at once.
@@ -96,7 +105,40 @@ func PodsAdded(pods []PodTimes) (Measurement, error) {
 			m.Metrics[s.name] = mean(all)
 		}
 	}
+	m.PluginSeconds = pluginMeans(pods)
 	return m, nil
+}
+
+// pluginMeans is the mean time of each plugin, by verb; one that did not run for
+// every pod has none. A plugin that a list has twice counts with both times.
+func pluginMeans(pods []PodTimes) map[string]map[string]float64 {
+	var out map[string]map[string]float64
+	ran := map[[2]string]int{}
+	for _, p := range pods {
+		seen := map[[2]string]bool{}
+		for _, t := range p.Plugins {
+			if out == nil {
+				out = map[string]map[string]float64{}
+			}
+			if out[t.Verb] == nil {
+				out[t.Verb] = map[string]float64{}
+			}
+			out[t.Verb][t.Plugin] += t.Took.Seconds() / float64(len(pods))
+			seen[[2]string{t.Verb, t.Plugin}] = true
+		}
+		for k := range seen {
+			ran[k]++
+		}
+	}
+	for k, n := range ran {
+		if n < len(pods) {
+			delete(out[k[0]], k[1])
+		}
+		if len(out[k[0]]) == 0 {
+			delete(out, k[0])
+		}
+	}
+	return out
 }
 
 // steps are the seconds from one thing to the next of each pod; nil where that

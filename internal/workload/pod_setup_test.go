@@ -34,6 +34,22 @@ func TestPodsAdded(t *testing.T) {
 	}
 }
 
+// TestPluginMeans: the mean over pods by verb; a plugin that did not run for each
+// of them has none.
+func TestPluginMeans(t *testing.T) {
+	took := func(verb, plugin string, n int) PluginTime { return PluginTime{plugin, verb, *ms(n)} }
+	m, err := PodsAdded([]PodTimes{
+		{Answered: ms(41), Plugins: []PluginTime{took("ADD", "bridge", 30), took("ADD", "portmap", 4), took("ADD", "portmap", 2), took("DEL", "bridge", 9)}},
+		{Answered: ms(42), Plugins: []PluginTime{took("ADD", "bridge", 40), took("ADD", "portmap", 8)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.PluginSeconds; len(got) != 1 || len(got["ADD"]) != 2 || math.Abs(got["ADD"]["bridge"]-0.035) > 1e-9 || math.Abs(got["ADD"]["portmap"]-0.007) > 1e-9 {
+		t.Errorf("got %v", got)
+	}
+}
+
 // What was not seen of every pod is absent, and never 0.
 func TestPodsAddedAbsent(t *testing.T) {
 	m, err := PodsAdded([]PodTimes{{Device: ms(20), Added: ms(40), Answered: ms(41)}, {Added: ms(40), Answered: ms(42)}})

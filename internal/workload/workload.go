@@ -86,8 +86,10 @@ type Measurement struct {
 	Metrics         map[string]float64 // names of unit.Metrics, base units
 	Histogram       *result.Histogram
 	Series          *result.Series
-	Tools           map[string]string
-	Warnings        []string
+	// PluginSeconds is as in a sample.
+	PluginSeconds map[string]map[string]float64
+	Tools         map[string]string
+	Warnings      []string
 }
 
 // Spec describes a workload to people and to the planner.

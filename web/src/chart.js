@@ -71,7 +71,7 @@ function numbers(block, filter) {
   const unit = (a) => (a.unit && a.unit !== '1' ? `${a.title} (${a.unit})` : a.title);
   const series = block.series.filter((s) => filter.shows(s.of));
   const bounds = series.some((s) => s.low);
-  const names = block.kind === 'stack' ? ['network', 'mode', unit(block.x)] : ['series', unit(block.x), unit(block.y)];
+  const names = block.kind === 'stack' ? ['network', 'part', unit(block.x)] : ['series', unit(block.x), unit(block.y)];
   if (bounds) names.push('low', 'high');
   const rows = [];
   for (const s of series) {

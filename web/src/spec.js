@@ -154,7 +154,7 @@ function bars(chart, colours, width) {
 // tints are the colours of a stack's parts: their own, or by their order.
 function tints(chart, colours) {
   const all = [...colours.m, ...colours.c];
-  return chart.series.map((s, i) => all[s.tint ? s.tint - 1 : i]);
+  return chart.series.map((s, i) => all[(s.tint ? s.tint - 1 : i) % all.length]);
 }
 
 function stack(chart, colours, width) {

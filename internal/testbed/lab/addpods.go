@@ -69,6 +69,13 @@ func (l *Lab) AddPods(ctx context.Context, cell result.Cell) (times []workload.P
 	return nil, c.addPods(ctx, rt, news, c.ns(to))
 }
 
+// ran keeps how long plugins took.
+func (n *newcomer) ran(times []cni.Timing) {
+	for _, t := range times {
+		n.times.Plugins = append(n.times.Plugins, workload.PluginTime{Plugin: t.Plugin, Verb: t.Verb, Took: t.Took})
+	}
+}
+
 // newPods makes the namespaces, which is no part of what is timed: a runtime has
 // them before it calls a plugin.
 func (c *cluster) newPods(ctx context.Context, news []*newcomer) error {
@@ -115,6 +122,7 @@ func (c *cluster) addPods(ctx context.Context, rt *cni.Runtime, news []*newcomer
 			defer cancel()
 			got, err := rt.Add(ctx, attachment(c.conflists[0], n.ns, c.nodes[0].NS))
 			n.times.Added = since(time.Now())
+			n.ran(got.Times)
 			if err != nil {
 				return fmt.Errorf("network %s: %w", c.spec.Network, err)
 			}
@@ -185,10 +193,11 @@ func (c *cluster) removePods(ctx context.Context, rt *cni.Runtime, news []*newco
 		g.Go(func() error {
 			ctx, cancel := context.WithTimeout(ctx, attachTimeout)
 			defer cancel()
-			_, err := rt.Del(ctx, attachment(c.conflists[0], n.ns, c.nodes[0].NS))
+			ran, err := rt.Del(ctx, attachment(c.conflists[0], n.ns, c.nodes[0].NS))
 			took := time.Since(began)
 			if err == nil {
 				n.times.Removed = &took
+				n.ran(ran)
 			}
 			return errors.Join(err, n.ns.Delete())
 		})
