@@ -41,6 +41,10 @@ func TestMain(m *testing.M) {
 		switch strings.Join(os.Args[1:3], " ") {
 		case "agent --wait":
 			agent.WaitFor(ctx)
+		case "serve name":
+			err = serveName(ctx, os.Args[3])
+		case "ask name":
+			err = askName(ctx, os.Args[3], os.Stdout)
 		case "lab hold":
 			err = Hold(ctx, os.Args[3], os.Args[4])
 		case "lab door":
