@@ -16,7 +16,7 @@ import (
 
 func compareCommand(stdout, stderr io.Writer) *cobra.Command {
 	var format, output, threshold string
-	var force bool
+	var force, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "compare BASE_DIR NEW_DIR",
 		Short: "tell which cells got worse or better, beyond a threshold and beyond chance",
@@ -31,7 +31,10 @@ unless --anyway is given.`,
 		Example: `  cnibench compare results/main results/branch --threshold 3%
   cnibench compare results/main results/branch --format markdown`,
 		Args: usageArgs(cobra.ExactArgs(2)),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if format, err = formatAsked(cmd, format, asJSON); err != nil {
+				return err
+			}
 			if err := oneOf("format", format, report.ComparisonFormats()); err != nil {
 				return err
 			}
@@ -66,6 +69,7 @@ unless --anyway is given.`,
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "terminal", strings.Join(report.ComparisonFormats(), ", "))
+	jsonFlag(cmd, &asJSON)
 	cmd.Flags().StringVar(&threshold, "threshold", "3%", "relative difference that matters")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this file, whole or not at all")
 	cmd.Flags().BoolVar(&force, "anyway", false, "compare although kernel, CPU, MTU, versions or settings differ")

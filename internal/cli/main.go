@@ -132,6 +132,22 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
+// jsonFlag gives a command with --format the flag --json, for those who know it
+// from other commands. formatAsked is what both together ask for.
+func jsonFlag(cmd *cobra.Command, asJSON *bool) {
+	cmd.Flags().BoolVar(asJSON, "json", false, "print JSON: the same as --format json")
+}
+
+func formatAsked(cmd *cobra.Command, format string, asJSON bool) (string, error) {
+	if !asJSON {
+		return format, nil
+	}
+	if cmd.Flags().Changed("format") && format != "json" {
+		return "", usageError{fmt.Errorf("--json with --format %s: say one of them", format)}
+	}
+	return "json", nil
+}
+
 // oneOf refuses a flag's value that is not in the list.
 func oneOf(flag, value string, known []string) error {
 	for _, k := range known {

@@ -20,7 +20,7 @@ import (
 
 func reportCommand(stdout io.Writer) *cobra.Command {
 	var format, output string
-	var long bool
+	var long, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "report DIR",
 		Short: "show what a result directory holds; measures and changes nothing",
@@ -34,7 +34,10 @@ and dashboards/grafana.json reads it.`,
   cnibench report results/quickstart --long
   cnibench report results/quickstart --format html -o report.html`,
 		Args: usageArgs(cobra.ExactArgs(1)),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if format, err = formatAsked(cmd, format, asJSON); err != nil {
+				return err
+			}
 			if err := oneOf("format", format, report.Formats()); err != nil {
 				return err
 			}
@@ -57,6 +60,7 @@ and dashboards/grafana.json reads it.`,
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "terminal", strings.Join(report.Formats(), ", "))
+	jsonFlag(cmd, &asJSON)
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this file, whole or not at all")
 	cmd.Flags().BoolVar(&long, "long", false, "on a terminal: all tables and remarks, not one screen")
 	return cmd
