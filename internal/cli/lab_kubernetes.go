@@ -51,7 +51,7 @@ func (f kubernetesFlags) up(ctx context.Context, o lab.Options, link string, mtu
 	if _, err := kubernetes.FindCNI(f.cni); err != nil {
 		return lab.Info{}, usageError{err}
 	}
-	if err := oneOf("--kube-proxy", f.kubeProxy, kubernetes.KubeProxies()); err != nil {
+	if err := oneOf("kube-proxy", f.kubeProxy, kubernetes.KubeProxies()); err != nil {
 		return lab.Info{}, err
 	}
 	self, err := os.Executable()

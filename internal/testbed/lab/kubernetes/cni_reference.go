@@ -12,21 +12,32 @@ import (
 // same name has it: the same configuration and the same routes between nodes,
 // which stand from the beginning as a cloud's route controller would set them.
 func reference(n network.Network) CNI {
+	setUp := func(ctx context.Context, c *Cluster, self *Node) error {
+		if n.SetUp == nil {
+			return nil
+		}
+		return n.SetUp(ctx, self.Node, workers(c))
+	}
 	return CNI{
 		Name: n.Name, Summary: n.Summary, IPv6: n.IPv6, Plugins: n.Plugins, Needs: n.Needs,
 		Conflist: func(ctx context.Context, c *Cluster, self *Node) ([]byte, error) {
-			var all []network.Node
-			for _, n := range c.Nodes() {
-				all = append(all, n.Node)
+			if err := setUp(ctx, c, self); err != nil {
+				return nil, err
 			}
-			if n.SetUp != nil {
-				if err := n.SetUp(ctx, self.Node, all); err != nil {
-					return nil, err
-				}
-			}
-			return n.Conflist(self.Node, all)
+			return n.Conflist(self.Node, workers(c))
 		},
+		// Pods ask the API server too, by its service: it needs a way back to them.
+		StartOnce: func(ctx context.Context, c *Cluster) error { return setUp(ctx, c, c.Control()) },
 	}
+}
+
+// workers are the nodes with pods.
+func workers(c *Cluster) []network.Node {
+	var all []network.Node
+	for _, n := range c.Nodes() {
+		all = append(all, n.Node)
+	}
+	return all
 }
 
 // pointToPoint is the reference plugin ptp on nodes that are as those of bridge:

@@ -116,9 +116,9 @@ func staticTest() error {
 	return err
 }
 
-// TestUpRunsPodsAndLeavesNothing: two nodes, a pod on each, a path between
+// TestUpRunsPodsAndLeavesNothingInCluster: two nodes, a pod on each, a path between
 // them; frozen and thawed; nothing is left afterwards.
-func TestUpRunsPodsAndLeavesNothing(t *testing.T) {
+func TestUpRunsPodsAndLeavesNothingInCluster(t *testing.T) {
 	needCluster(t)
 	dir := filepath.Join(t.TempDir(), "state")
 	leavesNothing(t, dir, func() []string {
@@ -134,6 +134,7 @@ func TestUpRunsPodsAndLeavesNothing(t *testing.T) {
 		}
 		api := connect(t, info.Kubernetes.Kubeconfig)
 		checkPods(t, api, info)
+		checkService(t, info)
 		checkFrozen(t, api, o)
 		if _, err := Up(t.Context(), o, spec()); err == nil || !strings.Contains(err.Error(), "stands already") {
 			t.Errorf("a second one of the same name: %v", err)
@@ -146,8 +147,8 @@ func TestUpRunsPodsAndLeavesNothing(t *testing.T) {
 	})
 }
 
-// TestReapAfterKill kills who brings a cluster up while its programs start.
-func TestReapAfterKill(t *testing.T) {
+// TestReapAfterKillInCluster kills who brings a cluster up while its programs start.
+func TestReapAfterKillInCluster(t *testing.T) {
 	needCluster(t)
 	dir := filepath.Join(t.TempDir(), "state")
 	leavesNothing(t, dir, func() []string {
@@ -274,6 +275,29 @@ func checkPods(t *testing.T, api *API, info lab.Info) {
 		if _, err := netns.Answer(ctx, from, netip.AddrPortFrom(address, 9)); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// checkService finds the API server's own service where a pod is: on node 1.
+func checkService(t *testing.T, info lab.Info) {
+	t.Helper()
+	pids, err := filepath.Glob("/sys/fs/cgroup/*/cnb-" + info.ID + "-1-kubernetes/pods-node1/kubepods/*/pod*/*/cgroup.procs")
+	if err != nil || len(pids) == 0 {
+		if pids, err = filepath.Glob("/sys/fs/cgroup/cnb-" + info.ID + "-1-kubernetes/pods-node1/kubepods/*/pod*/*/cgroup.procs"); err != nil || len(pids) == 0 {
+			t.Fatalf("no pod's cgroup on node1 (%v)", err)
+		}
+	}
+	data, err := os.ReadFile(pids[0])
+	if err != nil || len(strings.Fields(string(data))) == 0 {
+		t.Fatalf("no process in %s (%v)", pids[0], err)
+	}
+	pod := netns.NS{Name: "a pod on node1", Path: "/proc/" + strings.Fields(string(data))[0] + "/ns/net"}
+	conn, err := netns.Dial(pod, "10.96.0.1:443")
+	if err != nil {
+		t.Fatalf("the API server by its service: %v", err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
