@@ -169,7 +169,7 @@ func ofCluster(cell result.Cell) string {
 
 func openClusters(c campaign.Campaign, f runFlags, stderr io.Writer) (*kubebed.Bed, error) {
 	bed, err := kubebed.Open(kubebed.Options{
-		Clusters: c.Clusters, Image: cmp.Or(f.image, image.Name(version(), false)), Connect: kube.Connect,
+		Clusters: c.Clusters, Image: cmp.Or(f.image, image.Name(version(), false)), Connect: kube.Connect, Patience: kubebed.Patience,
 		Say: func(format string, args ...any) { fmt.Fprintf(stderr, format+"\n", args...) },
 	})
 	if err != nil {

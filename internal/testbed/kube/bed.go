@@ -19,6 +19,9 @@ import (
 	"github.com/cnibench/cnibench/internal/testbed"
 )
 
+// Patience is what most clusters need of it (Options.Patience).
+const Patience = 20 * time.Second
+
 const (
 	// standWithin bounds what one sample may wait for its ends to be made anew.
 	standWithin = 2 * time.Minute
@@ -38,6 +41,9 @@ type Options struct {
 	// others are idle until the next call, which has no name when all are needed.
 	// nil: nothing is to be done.
 	Focus func(ctx context.Context, cluster string) error
+	// Patience is how long what hinders nodes and pods may last that often passes:
+	// a node that is not ready yet, an image that is pulled once more.
+	Patience time.Duration
 	// Say tells people of what was found and mended.
 	Say func(format string, args ...any)
 }

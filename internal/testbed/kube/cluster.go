@@ -29,6 +29,8 @@ type cluster struct {
 	runs []string
 	// nodes are those of spots; one where the cluster has no more.
 	nodes []corev1.Node
+	// unfit says of the nodes that take no pods why.
+	unfit string
 	// noHost says why there are no pods in their node's own network; "": there are.
 	noHost string
 	// wanted are the spots and routes of the campaign.

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -70,7 +71,7 @@ func (c *cluster) support(cell result.Cell) error {
 	case cell.Workload == workload.PodSetupName:
 		return fmt.Errorf("pods are added by the cluster's own kubelets: measure %s in the lab", cell.Workload)
 	case max(from.node, to.node) > len(c.nodes):
-		return fmt.Errorf("the cluster has one node that takes pods (%s), and %s needs two", c.nodes[0].Name, cell.Placement)
+		return fmt.Errorf("the cluster has one node that takes pods (%s), and %s needs two; others: %s", c.nodes[0].Name, cell.Placement, cmp.Or(c.unfit, "none"))
 	case (from.host || to.host) && c.noHost != "":
 		return fmt.Errorf("no pods in their node's network: %s", c.noHost)
 	case to.host && to.policies > 0:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,15 +15,36 @@ import (
 
 // chooseNodes gives the nodes of client and server: those that the campaign
 // names, one of each zone that it names, or the first two by name that take pods.
-// One is enough for what is measured inside a node.
+// One is enough for what is measured inside a node. Nodes that are not ready yet
+// are waited for a while.
 func (c *cluster) chooseNodes(ctx context.Context) ([]corev1.Node, error) {
+	for began := time.Now(); ; {
+		nodes, becoming, err := c.tryNodes(ctx)
+		if !becoming || err == nil && len(nodes) >= 2 || time.Since(began) > c.options.Patience {
+			return nodes, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(poll):
+		}
+	}
+}
+
+// tryNodes chooses among the nodes as they are; becoming tells that one is not
+// ready yet.
+func (c *cluster) tryNodes(ctx context.Context) (nodes []corev1.Node, becoming bool, err error) {
 	list, err := c.client.API.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, c.client.Explain("list nodes", err)
+		return nil, false, c.client.Explain("list nodes", err)
 	}
+	becoming = slices.ContainsFunc(list.Items, func(n corev1.Node) bool {
+		return notReady(n) != "" || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeNotReady })
+	})
 	slices.SortFunc(list.Items, func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
 	if len(c.named.Nodes) > 0 {
-		return namedNodes(list.Items, c.named.Nodes)
+		nodes, err = namedNodes(list.Items, c.named.Nodes)
+		return nodes, becoming, err
 	}
 	var good []corev1.Node
 	var bad []string
@@ -34,12 +56,14 @@ func (c *cluster) chooseNodes(ctx context.Context) ([]corev1.Node, error) {
 		}
 	}
 	if len(c.named.Zones) > 0 {
-		return zoneNodes(good, c.named.Zones, bad)
+		nodes, err = zoneNodes(good, c.named.Zones, bad)
+		return nodes, becoming, err
 	}
 	if len(good) == 0 {
-		return nil, fmt.Errorf("no node takes pods: %s", cmp.Or(strings.Join(bad, "; "), "there is none"))
+		return nil, becoming, fmt.Errorf("no node takes pods: %s", cmp.Or(strings.Join(bad, "; "), "there is none"))
 	}
-	return good[:min(2, len(good))], nil
+	c.unfit = strings.Join(bad, "; ")
+	return good[:min(2, len(good))], becoming, nil
 }
 
 func namedNodes(all []corev1.Node, names []string) ([]corev1.Node, error) {

@@ -18,9 +18,6 @@ const (
 	greetWithin = 30 * time.Second
 	// readyWithin bounds the wait for a pod.
 	readyWithin = 90 * time.Second
-	// patience is how long what hinders a pod may last that often passes: a
-	// scheduler that has not seen a node yet, an image that is pulled once more.
-	patience = 20 * time.Second
 	// poll is how often a pod is looked at.
 	poll = 200 * time.Millisecond
 )
@@ -58,7 +55,7 @@ func (c *cluster) await(ctx context.Context, st *stand) (*corev1.Pod, error) {
 				return pod, nil
 			}
 			var final bool
-			if last, final = hindrance(pod, c.options.Image); last != nil && (final || time.Since(began) > patience) {
+			if last, final = hindrance(pod, c.options.Image); last != nil && (final || time.Since(began) > c.options.Patience) {
 				return nil, last
 			}
 		}
