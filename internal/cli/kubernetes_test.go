@@ -1,0 +1,188 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed/lab/kubernetes"
+)
+
+// clusters is a folder with examples/kubernetes.yaml and the clusters that it
+// names, in a lab.
+type clusters struct {
+	t      *testing.T
+	runner *exec.Runner
+	work   string
+}
+
+// upCommands are the commands of the example's own comment, in its folder.
+func upCommands(t *testing.T, example string) (all [][]string) {
+	t.Helper()
+	for line := range strings.Lines(example) {
+		words := strings.Fields(strings.TrimPrefix(line, "#"))
+		if len(words) > 3 && words[0] == "cnibench" {
+			all = append(all, words[1:])
+		}
+	}
+	if len(all) != 3 {
+		t.Fatalf("the example has %d commands", len(all))
+	}
+	return all
+}
+
+func newClusters(t *testing.T) *clusters {
+	t.Helper()
+	labtest.Root(t)
+	for _, tool := range []string{"etcd", "containerd", "runc", "conntrack", "nft", "iptables"} {
+		labtest.Tool(t, tool, map[string]string{"etcd": "etcd-server", "nft": "nftables"}[tool])
+	}
+	for _, program := range []string{"kubelet", "cnibench-flanneld", "cilium-agent"} {
+		if _, err := os.Stat(filepath.Join(kubernetes.BinDirs("")[0], program)); err != nil {
+			if labtest.CI() {
+				t.Fatalf("%s is missing in CI: make cluster-binaries (%v)", program, err)
+			}
+			t.Skipf("no tool %s: make cluster-binaries", program)
+		}
+	}
+	c := &clusters{t: t, runner: exec.NewRunner(), work: t.TempDir()}
+	t.Cleanup(c.runner.Close)
+	if err := os.Mkdir(filepath.Join(c.work, "examples"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.run("lab", "down", "--all") })
+	return c
+}
+
+func (c *clusters) command(args ...string) exec.Cmd {
+	return exec.Cmd{Argv: append([]string{filepath.Join(built, "cnibench")}, args...), Dir: c.work,
+		Env: []string{"CNIBENCH_STATE_DIR=" + filepath.Join(c.work, "labs"), "LC_ALL=C.UTF-8"}}
+}
+
+func (c *clusters) run(args ...string) string {
+	c.t.Helper()
+	res, err := c.runner.Run(c.t.Context(), c.command(args...))
+	if err != nil {
+		c.t.Fatalf("cnibench %s: %v\n%s", strings.Join(args, " "), err, res.Stderr)
+	}
+	return string(res.Stdout)
+}
+
+// left are the namespaces of runs that stand in a cluster.
+func (c *clusters) left(name string) (names []string) {
+	c.t.Helper()
+	client, err := kube.Connect(filepath.Join(c.work, "examples", name+".kubeconfig"), "")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	list, err := client.API.CoreV1().Namespaces().List(c.t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/managed-by=cnibench"})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, ns := range list.Items {
+		names = append(names, ns.Name)
+	}
+	return names
+}
+
+func (c *clusters) write(name, campaign string) string {
+	c.t.Helper()
+	path := filepath.Join(c.work, "examples", name)
+	if err := os.WriteFile(path, []byte(campaign), 0o644); err != nil {
+		c.t.Fatal(err)
+	}
+	return path
+}
+
+// TestKubernetesExampleInCluster runs examples/kubernetes.yaml, in short samples, as its own
+// comment says: three clusters side by side, each named in the report by the
+// network that was found in it. A run that is killed is cleaned up and resumed.
+func TestKubernetesExampleInCluster(t *testing.T) {
+	c := newClusters(t)
+	text, err := os.ReadFile("../../examples/kubernetes.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, up := range upCommands(t, string(text)) {
+		c.run(up...)
+	}
+	begin, _, _ := strings.Cut(string(text), "sampling:")
+	c.write("k.yaml", begin+"sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 2, max_blocks: 2, retries: 3}\n")
+	report := c.run("run", "examples/k.yaml", "--out", "r", "--seed", "1")
+	recorded, err := result.Read(filepath.Join(c.work, "r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"bridge": "bridge", "flannel": "flannel/vxlan", "cilium": "cilium/native"}
+	measured := map[string]int{}
+	for _, s := range recorded.Samples {
+		if !s.Cell.IsBaseline() && s.Cell.Network != want[s.Cell.Cluster] {
+			t.Errorf("cluster %s has network %s", s.Cell.Cluster, s.Cell.Network)
+		}
+		if s.Status == result.StatusOK {
+			measured[s.Cell.Cluster]++
+		}
+	}
+	for cluster, network := range want {
+		if measured[cluster] != 2*18 { // 2 paths and a baseline, 2 placements, 3 workloads
+			t.Errorf("cluster %s: %d samples of 36 were measured", cluster, measured[cluster])
+		}
+		if !strings.Contains(report, network) {
+			t.Errorf("the report has no %s:\n%s", network, report)
+		}
+		if names := c.left(cluster); len(names) > 0 {
+			t.Errorf("cluster %s: left: %v", cluster, names)
+		}
+	}
+	c.killed()
+}
+
+// killed is a run that is killed, cleaned up after, and resumed.
+func (c *clusters) killed() {
+	t := c.t
+	c.write("one.yaml", `name: one
+testbed: kubernetes
+workloads: [{name: tcp_rr, message_bytes: [64]}]
+sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 5, max_blocks: 5}
+`)
+	args := []string{"run", "examples/one.yaml", "--kubeconfig", "examples/bridge.kubeconfig", "--out", "one"}
+	p, err := c.runner.StartPiped(t.Context(), c.command(args...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; ; i++ {
+		if data, _ := os.ReadFile(filepath.Join(c.work, "one", result.SamplesFile)); strings.Count(string(data), "\n") > 1 {
+			break
+		}
+		if i > 600 {
+			t.Fatal("no sample within a minute")
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if err := p.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = p.Wait() // it was killed
+	if names := c.left("bridge"); len(names) != 2 {
+		t.Errorf("the run that was killed left %v: the test has nothing to clean", names)
+	}
+	if out := c.run("clean", "--kubeconfig", "examples/bridge.kubeconfig"); strings.Count(out, "deleted namespace") != 2 {
+		t.Errorf("clean: %s", out)
+	}
+	c.run(append(slices.Clone(args), "--resume")...)
+	if recorded, err := result.Read(filepath.Join(c.work, "one")); err != nil || len(recorded.Samples) < 10 {
+		t.Errorf("%d records after the resumed run, %v", len(recorded.Samples), err)
+	}
+	if names := c.left("bridge"); len(names) > 0 {
+		t.Errorf("left: %v", names)
+	}
+}
