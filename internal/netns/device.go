@@ -95,7 +95,7 @@ func (p Port) holdMTU(mtu int) error {
 }
 
 func (p Port) mtu() (int, error) {
-	h, dev, err := p.open()
+	h, dev, err := p.Open()
 	if err != nil {
 		return 0, err
 	}
@@ -103,8 +103,8 @@ func (p Port) mtu() (int, error) {
 	return dev.Attrs().MTU, nil
 }
 
-// open gives the device and a handle of its namespace, which the caller closes.
-func (p Port) open() (*netlink.Handle, netlink.Link, error) {
+// Open gives the device and a handle of its namespace, which the caller closes.
+func (p Port) Open() (*netlink.Handle, netlink.Link, error) {
 	h, err := Handle(p.NS)
 	if err != nil {
 		return nil, nil, err
@@ -119,7 +119,7 @@ func (p Port) open() (*netlink.Handle, netlink.Link, error) {
 
 // SetAddress gives a device an address and sets it up.
 func (p Port) SetAddress(a netip.Prefix) error {
-	h, dev, err := p.open()
+	h, dev, err := p.Open()
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ const psched = 64 * time.Nanosecond
 // Shape limits what leaves a device to a rate by tbf. What the rate sends
 // within burst may pass at once; what it sends within queue may wait.
 func (p Port) Shape(bitsPerSecond uint64, burst, queue time.Duration) error {
-	h, dev, err := p.open()
+	h, dev, err := p.Open()
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ const delayedFrame = 1514
 // DelayShaped delays by netem all that leaves a device that Shape has shaped.
 // What the rate sends within queue may wait beside what is on its way.
 func (p Port) DelayShaped(delay time.Duration, bitsPerSecond uint64, queue time.Duration) error {
-	h, dev, err := p.open()
+	h, dev, err := p.Open()
 	if err != nil {
 		return err
 	}

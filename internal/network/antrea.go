@@ -49,7 +49,7 @@ func antreaGeneve() Network {
 func antreaGenevePolicy() Network {
 	n := antreaGeneve()
 	n.Name, n.Summary = "antrea/geneve-policy", n.Summary+", with a NetworkPolicy as conjunctive flows"
-	n.PodsAdded = antreaPolicy
+	n.Policy, n.PodsAdded = true, antreaPolicy
 	n.Conflist = template(antreaConflist, n)
 	return n
 }
@@ -146,15 +146,11 @@ func antreaSwitch(podMTU int, datapath string, tunnel bool) []string {
 // switch in user space sends tunnelled packets by its own bridges alone
 // (Open vSwitch's howto userspace-tunneling).
 func antreaUplink(ctx context.Context, o ovs, self Node) error {
-	h, err := netns.Handle(self.NS)
+	h, dev, err := netns.Port{NS: self.NS, Device: self.Device}.Open()
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	dev, err := netns.Link(h, self.Device)
-	if err != nil {
-		return err
-	}
 	err = o.configure(ctx, "--", "add-br", antreaPhysical,
 		"--", "set", "Bridge", antreaPhysical, "datapath_type="+ovsUser, "fail_mode=standalone", "other_config:hwaddr=\""+dev.Attrs().HardwareAddr.String()+"\"",
 		"--", "set", "Interface", antreaPhysical, fmt.Sprintf("mtu_request=%d", self.MTU),
@@ -178,15 +174,11 @@ func antreaUplink(ctx context.Context, o ovs, self Node) error {
 // antreaRoutes gives the gateway its address and sets the routes to the other
 // nodes' pods. It gives the gateway's hardware address.
 func antreaRoutes(self Node, nodes []Node, tunnel bool) (net.HardwareAddr, error) {
-	h, err := netns.Handle(self.NS)
+	h, dev, err := netns.Port{NS: self.NS, Device: antreaGateway}.Open()
 	if err != nil {
 		return nil, err
 	}
 	defer h.Close()
-	dev, err := netns.Link(h, antreaGateway)
-	if err != nil {
-		return nil, err
-	}
 	gateway := &net.IPNet{IP: antreaGatewayOf(self).AsSlice(), Mask: net.CIDRMask(self.PodCIDR.Bits(), 32)}
 	if err := h.AddrAdd(dev, &netlink.Addr{IPNet: gateway}); err != nil {
 		return nil, fmt.Errorf("%s of %s: %w", antreaGateway, self.Name, err)

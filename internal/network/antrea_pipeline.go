@@ -1,7 +1,6 @@
 package network
 
 import (
-	"context"
 	_ "embed"
 	"fmt"
 	"net"
@@ -17,9 +16,6 @@ var antreaFlows string
 
 //go:embed antrea_pod.flows
 var antreaPodFlows string
-
-//go:embed antrea_policy.flows
-var antreaPolicyFlows string
 
 // antreaVirtualMAC is the destination of all tunnelled packets.
 const antreaVirtualMAC = "aa:bb:cc:dd:ee:ff"
@@ -74,55 +70,6 @@ type antreaPod struct {
 	MAC, GatewayMAC string
 	Port            int
 	Cookie          uint32 // tells its flows from others
-}
-
-// antreaPolicy sets the flows of the policy that the networks with policy
-// have: TCP and UDP, PolicyPorts, from and to pods and nodes of the lab.
-func antreaPolicy(ctx context.Context, self Node, nodes []Node, pods []Pod) error {
-	data := struct {
-		Peers []netip.Addr
-		Pods  []antreaPod
-		Ports []string
-	}{Ports: portMasks(PolicyPorts())}
-	for _, n := range nodes {
-		data.Peers = append(data.Peers, n.Address.Addr(), antreaGatewayOf(n))
-	}
-	var devices []string
-	for _, p := range pods {
-		data.Peers = append(data.Peers, p.Address)
-		if p.Node == self.Index {
-			data.Pods = append(data.Pods, antreaPod{Address: p.Address})
-			devices = append(devices, antreaHostDevice(p.ID))
-		}
-	}
-	o := nodeOVS(self)
-	ports, err := o.ports(ctx, devices...)
-	if err != nil {
-		return err
-	}
-	for i, port := range ports {
-		data.Pods[i].Port = port
-	}
-	flows, err := openFlow(antreaPolicyFlows, AntreaTables(), data)
-	if err != nil {
-		return err
-	}
-	return o.addFlows(ctx, antreaBridge, flows)
-}
-
-// portMasks divides a range of ports into values with masks, as OpenFlow
-// matches them.
-func portMasks(first, last uint16) []string {
-	var masks []string
-	for from, to := int(first), int(last); from <= to; {
-		size := 1
-		for from%(2*size) == 0 && from+2*size-1 <= to {
-			size *= 2
-		}
-		masks = append(masks, fmt.Sprintf("%#x/%#x", from, 0x10000-size))
-		from += size
-	}
-	return masks
 }
 
 // openFlow fills a template of flows, puts numbers for the tables' names and

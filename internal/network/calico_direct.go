@@ -63,15 +63,11 @@ func calicoNodeRoutes(self Node) error {
 // for 169.254.1.1 only where it has a route to that address. Nobody need be at
 // the gateway, the last address of the nodes' subnet.
 func defaultRoute(self Node) error {
-	h, err := netns.Handle(self.NS)
+	h, dev, err := netns.Port{NS: self.NS, Device: self.Device}.Open()
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	dev, err := netns.Link(h, self.Device)
-	if err != nil {
-		return err
-	}
 	gateway := lastAddress(self.Address)
 	err = h.RouteReplace(&netlink.Route{LinkIndex: dev.Attrs().Index, Gw: gateway.AsSlice()})
 	if err != nil {

@@ -127,15 +127,11 @@ func dockerMAC(a netip.Addr) net.HardwareAddr {
 // dockerPeers sets what peerdb.go sets for each container of another node: its
 // hardware address, which the tunnel answers for, and the node that has it.
 func dockerPeers(self Node, nodes []Node, pods []Pod) error {
-	h, err := netns.Handle(dockerSandbox(self))
+	h, dev, err := netns.Port{NS: dockerSandbox(self), Device: dockerVXLAN}.Open()
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	dev, err := netns.Link(h, dockerVXLAN)
-	if err != nil {
-		return err
-	}
 	node := map[int]Node{}
 	for _, n := range nodes {
 		node[n.Index] = n

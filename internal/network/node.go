@@ -42,15 +42,11 @@ func forwarding(self Node) []netns.Setting {
 // routeByNode sets on self a route to each other node's pods through that
 // node's address.
 func routeByNode(self Node, nodes []Node) error {
-	h, err := netns.Handle(self.NS)
-	if err != nil {
-		return err
-	}
-	defer h.Close()
-	dev, err := netns.Link(h, self.Device)
+	h, dev, err := netns.Port{NS: self.NS, Device: self.Device}.Open()
 	if err != nil {
 		return fmt.Errorf("%s: %w", self.Name, err)
 	}
+	defer h.Close()
 	for _, peer := range nodes {
 		if peer.Index == self.Index {
 			continue

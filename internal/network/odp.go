@@ -44,15 +44,11 @@ func newODP(ns netns.NS, name string) (odpSwitch, error) {
 	if err != nil {
 		return s, fmt.Errorf("datapath %s in %s: %w", name, ns.Name, err)
 	}
-	h, err := netns.Handle(ns)
+	h, dev, err := netns.Port{NS: ns, Device: name}.Open()
 	if err != nil {
 		return s, err
 	}
 	defer h.Close()
-	dev, err := netns.Link(h, name)
-	if err != nil {
-		return s, err
-	}
 	s.index = dev.Attrs().Index
 	return s, nil
 }

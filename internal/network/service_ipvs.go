@@ -77,15 +77,11 @@ func ipvsNode(self Node) error {
 
 // ipvsAddresses gives the device the address of every service.
 func ipvsAddresses(self Node, services []Service) error {
-	h, err := netns.Handle(self.NS)
+	h, dev, err := netns.Port{NS: self.NS, Device: ipvsDevice}.Open()
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	dev, err := netns.Link(h, ipvsDevice)
-	if err != nil {
-		return err
-	}
 	for _, s := range services {
 		err := h.AddrAdd(dev, &netlink.Addr{IPNet: ipNet(single(s.Address.Addr()))})
 		if err != nil && !errors.Is(err, unix.EEXIST) { // a service of several ports

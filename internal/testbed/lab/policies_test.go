@@ -69,6 +69,10 @@ func policiesWerePassed(t *testing.T, c *cluster, n network.Network, policies in
 		}
 		return
 	}
+	if strings.HasPrefix(n.Name, "antrea/") {
+		conjunctionsAreThere(t, c, policies)
+		return
+	}
 	rules := counters(t, c.nodes[0].NS)
 	patterns := []string{"-A cali-fw-cali.* -j cali-po-default.a%04d", "-A cali-tw-cali.* -j cali-pi-default.a%04d"}
 	if strings.HasPrefix(n.Name, "kube-router/") {
@@ -86,6 +90,28 @@ func policiesWerePassed(t *testing.T, c *cluster, n network.Network, policies in
 		}
 		if len(passed) != policies {
 			t.Errorf("%d policies were passed by %q, want %d", len(passed), pattern, policies)
+		}
+	}
+}
+
+// conjunctionsAreThere: every policy has flows of its own for its peer, and is
+// named by every pod's. That traffic passed is counted by the one that allows.
+func conjunctionsAreThere(t *testing.T, c *cluster, policies int) {
+	t.Helper()
+	all := flows(t, c.nodes[0])
+	for _, table := range []string{"EgressRule", "IngressRule"} {
+		peers, pods := 0, 0
+		for _, f := range all {
+			switch {
+			case f.table != table:
+			case strings.Contains(f.text, "=198.19."):
+				peers++
+			case strings.Count(f.text, "conjunction(") == policies+1 && !strings.Contains(f.text, "tp_dst="):
+				pods++
+			}
+		}
+		if peers != policies || pods != len(c.pods[0]) {
+			t.Errorf("%s: %d flows for peers of %d policies, %d for %d pods", table, peers, policies, pods, len(c.pods[0]))
 		}
 	}
 }
