@@ -44,8 +44,11 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		stop() // a second Ctrl-C ends the program at once
 	}()
 	root := Root(stdout, stderr)
-	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	root.SetArgs(asPlugin(root, os.Args[0], args))
+	err := complete(root)
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
 	if err == nil {
 		return exitOK
 	}

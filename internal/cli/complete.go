@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/testbed/lab"
+	"github.com/cnibench/cnibench/papers"
+)
+
+// complete tells shells what may stand where: campaign files, result directories,
+// and the names that verbs and flags take.
+func complete(root *cobra.Command) error {
+	for verb, values := range map[string]cobra.CompletionFunc{
+		"run": fileOf("yaml", "yml"), "report": folder, "explain": folder, "recommend": folder, "compare": folder, "push": folder,
+		"reproduce": names(paperNames), "lab down": names(labNames), "lab exec": first(placeNames),
+	} {
+		cmd, rest, err := root.Find(strings.Fields(verb))
+		if err != nil || len(rest) > 0 {
+			return errors.Join(errors.New("completion of an unknown verb: "+verb), err)
+		}
+		cmd.ValidArgsFunction = values
+	}
+	flags := map[string]cobra.CompletionFunc{
+		"network": names(networkNames), "link": names(linkNames), "profile": names(profile.Names), "context": contexts,
+		"testbed": names(func() []string { return known().Testbeds }), "for": names(goalNames),
+		"kubeconfig": anyFile, "inventory": anyFile, "out": folder, "campaign": fileOf("yaml", "yml"),
+	}
+	var errs []error
+	each(root, func(cmd *cobra.Command) {
+		for flag, values := range flags {
+			if cmd.Flags().Lookup(flag) != nil {
+				errs = append(errs, cmd.RegisterFlagCompletionFunc(flag, values))
+			}
+		}
+		if cmd.Name() == "report" {
+			errs = append(errs, cmd.RegisterFlagCompletionFunc("format", names(report.Formats)))
+		}
+		if cmd.Name() == "compare" {
+			errs = append(errs, cmd.RegisterFlagCompletionFunc("format", names(report.ComparisonFormats)))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// each calls f for a command and all below it.
+func each(cmd *cobra.Command, f func(*cobra.Command)) {
+	f(cmd)
+	for _, sub := range cmd.Commands() {
+		each(sub, f)
+	}
+}
+
+// fileOf completes files with one of the endings.
+func fileOf(endings ...string) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return endings, cobra.ShellCompDirectiveFilterFileExt
+	}
+}
+
+func folder(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}
+
+func anyFile(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveDefault
+}
+
+// names completes one of some names.
+func names(all func() []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, begin string) ([]string, cobra.ShellCompDirective) {
+		return beginning(all(), begin), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func beginning(all []string, with string) []string {
+	return slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, with) })
+}
+
+// first completes the first argument alone: a command of a lab's place follows.
+func first(all func() []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return beginning(all(), begin), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// contexts are those of the kubeconfig that is named, or where kubectl looks.
+func contexts(cmd *cobra.Command, _ []string, begin string) ([]string, cobra.ShellCompDirective) {
+	kubeconfig := ""
+	if f := cmd.Flags().Lookup("kubeconfig"); f != nil {
+		kubeconfig = f.Value.String()
+	}
+	all, err := kube.Contexts(kubeconfig)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return beginning(all, begin), cobra.ShellCompDirectiveNoFileComp
+}
+
+func networkNames() []string {
+	var all []string
+	for _, n := range network.List() {
+		all = append(all, n.Name)
+	}
+	return all
+}
+
+func linkNames() []string {
+	var all []string
+	for _, l := range lab.Links() {
+		all = append(all, l.Name)
+	}
+	return all
+}
+
+func paperNames() []string {
+	folders, err := papers.FS.ReadDir(".")
+	if err != nil {
+		return nil // it is in the program
+	}
+	var all []string
+	for _, f := range folders {
+		if f.IsDir() {
+			all = append(all, f.Name())
+		}
+	}
+	return all
+}
+
+// labNames and placeNames are of the labs that stand; none where they cannot be
+// read.
+func labNames() []string {
+	infos, _ := lab.List(lab.Options{Dir: stateDir()})
+	var all []string
+	for _, l := range infos {
+		all = append(all, l.ID)
+	}
+	return all
+}
+
+func placeNames() []string {
+	infos, _ := lab.List(lab.Options{Dir: stateDir()})
+	var all []string
+	for _, l := range infos {
+		for _, p := range l.Places {
+			all = append(all, p.Namespace)
+		}
+	}
+	return all
+}
