@@ -32,10 +32,16 @@ func main() {
 	samples := flag.Int("samples", 10, "how often each traffic is counted")
 	out := flag.String("o", "", "file to write; without, the output")
 	networks := flag.String("networks", "", "names, with commas between; all that can be counted without")
+	ladder := flag.String("ladders", "", "names, with commas between: count the steps up to these networks and nothing else")
 	packets := flag.Int("packets", 500, "packets, or transactions, of each sample")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *out, *networks, *samples, *packets)
+	var err error
+	if *ladder != "" {
+		err = runLadders(ctx, *out, strings.Split(*ladder, ","), *samples, *packets)
+	} else {
+		err = run(ctx, *out, *networks, *samples, *packets)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "instructions:", err)
@@ -68,8 +74,25 @@ func run(ctx context.Context, to, networks string, samples, packets int) error {
 	}
 	var b bytes.Buffer
 	report(&b, got, here, p)
+	return write(&b, to)
+}
+
+// runLadders counts the networks on the way up to some and writes their steps.
+func runLadders(ctx context.Context, to string, tops []string, samples, packets int) error {
+	r := exec.NewRunner()
+	defer r.Close()
+	got, err := countInVM(ctx, r, ladderPlan(tops, samples, packets), os.Stderr)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	ladders(&b, got, tops)
+	return write(&b, to)
+}
+
+func write(b *bytes.Buffer, to string) error {
 	if to == "" {
-		_, err = b.WriteTo(os.Stdout)
+		_, err := b.WriteTo(os.Stdout)
 		return err
 	}
 	return os.WriteFile(to, b.Bytes(), 0o644)

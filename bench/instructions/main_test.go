@@ -24,7 +24,7 @@ const fewServices = 1000
 // shortPlan is a few networks, the known change, and services.
 func shortPlan() plan {
 	p := plan{Samples: 10, Packets: 500}
-	for _, n := range []string{"host", "bridge", "flannel/vxlan", "calico/direct", "calico/direct-policy"} {
+	for _, n := range []string{"host", "bridge", "flannel/vxlan", "calico/direct", "calico/direct-policy", "ladder/bridge", "ladder/conntrack"} {
 		p.Settings = append(p.Settings, setting{Network: n, Traffic: []traffic{
 			{Workload: "udp_stream", Placement: result.InterHost}, {Workload: "tcp_rr", Placement: result.InterHost},
 		}})
@@ -70,6 +70,7 @@ func TestInstructionsInVM(t *testing.T) {
 		}
 	})
 	t.Run("orders", func(t *testing.T) { holdOrders(t, got, p) })
+	t.Run("ladders", func(t *testing.T) { climb(t, got) })
 	t.Run("a change of 3 % is found", func(t *testing.T) { findChange(t, got) })
 }
 
@@ -98,6 +99,27 @@ func holdOrders(t *testing.T, got counted, p plan) {
 	}
 	if held < 4 {
 		t.Errorf("%d orders were held, want 4 and more", held)
+	}
+}
+
+// climb checks that every step up to an overlay and to a policy takes more, and
+// that they add up to the direct difference.
+func climb(t *testing.T, got counted) {
+	for _, top := range []string{"flannel/vxlan", "calico/direct-policy"} {
+		steps, sum, direct, err := got.ladder(top)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, s := range steps {
+			t.Logf("%s: %s takes %s more instructions per packet", top, s.Adds, s.more)
+			if !s.more.positive() && s.Network != "flannel/host-gw" { // whose hooks a kernel without br_netfilter has not
+				t.Errorf("%s: %s takes %s more instructions per packet", top, s.Adds, s.more)
+			}
+		}
+		if math.Abs(sum.mean-direct.mean) > direct.half+1e-6*direct.mean {
+			t.Errorf("%s: the steps add up to %s, the difference is %s", top, sum, direct)
+		}
 	}
 }
 

@@ -26,6 +26,9 @@ that the campaign measured came to. It measures and changes nothing.
 Where the time goes is known where the campaign's probes have stacks (as they do
 by default) and the machine lets them be sampled: see cnibench doctor.
 
+Where the campaign measured the networks on the way up to one (ladders: [flannel/vxlan]),
+it says what each step adds, and where that and the stacks disagree.
+
 With --pprof and --folded it writes the sampled stacks themselves as well, for
 go tool pprof and for programs that draw flame graphs.`,
 		Example: `  cnibench explain results/quickstart
