@@ -193,15 +193,16 @@ func sample(ctx context.Context, l *lab.Lab, cell result.Cell, window time.Durat
 	if err != nil {
 		return s, err
 	}
-	took := time.Since(s.Started)
 	cpu, err := own.Stop()
 	if err != nil {
 		return s, err
 	}
 	m, err := wl.Parse(params, server, client)
 	s.MeasuredSeconds, s.Metrics = &m.MeasuredSeconds, m.Metrics
-	cpu[probe.WindowSeconds] = took.Seconds()
-	none := map[string]float64{probe.WindowSeconds: took.Seconds(), "process_cpu_seconds": 0, "ksoftirqd_cpu_seconds": cpu["ksoftirqd_cpu_seconds"]}
+	// Over the window, though it is of all that the sample took: what is done after
+	// it counts, and must not make the time longer that it is divided by.
+	cpu[probe.WindowSeconds] = m.MeasuredSeconds
+	none := map[string]float64{probe.WindowSeconds: m.MeasuredSeconds, "process_cpu_seconds": 0, "ksoftirqd_cpu_seconds": cpu["ksoftirqd_cpu_seconds"]}
 	s.Probes = map[string]map[string]float64{result.ServerNode: cpu, result.ClientNode: none} // cpu is of both
 	s.Machines = map[string]string{result.ServerNode: "this", result.ClientNode: "this"}
 	return s, err
