@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 
+	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/kube"
 	"github.com/cnibench/cnibench/internal/result"
@@ -77,10 +78,14 @@ func (c *cluster) linkMTU() int {
 	return 0
 }
 
-// Environment describes the clusters as they stand.
-func (b *Bed) Environment(context.Context) (result.Environment, error) {
+// Environment describes the clusters as they stand; what cannot be asked now is as
+// it was.
+func (b *Bed) Environment(ctx context.Context) (result.Environment, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if err := b.all(ctx); err != nil {
+		return result.Environment{}, err
+	}
 	env := result.Environment{Schema: result.Schema, Testbed: campaign.Kubernetes, Places: map[string]result.PlaceFacts{},
 		Networks: map[string]result.NetworkFacts{}, Clusters: map[string]result.ClusterFacts{}}
 	for i, c := range b.clusters {
@@ -96,11 +101,22 @@ func (b *Bed) Environment(context.Context) (result.Environment, error) {
 			}
 		}
 		for _, st := range c.stands {
+			st.ask(ctx)
 			env.Places[c.placeName(st)] = result.PlaceFacts{Node: st.node, Kernel: st.facts.Kernel, MTUs: st.facts.MTUs, Sysctls: st.facts.Sysctls, Offloads: st.facts.Offloads,
 				Drivers: st.facts.Drivers, Routes: st.facts.Routes}
 		}
 	}
 	return env, nil
+}
+
+// ask reads the facts of a place again, where its agent lives.
+func (s *stand) ask(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	var now agent.Facts
+	if s.agent != nil && s.agent.Call(ctx, agent.MethodFacts, nil, &now) == nil {
+		s.facts = now
+	}
 }
 
 func nameOr(name, otherwise string) string {
