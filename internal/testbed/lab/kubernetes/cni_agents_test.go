@@ -84,6 +84,8 @@ func TestAgentsInCluster(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				// It is gone by then, unless a check has ended the test.
+				defer func() { _, _ = lab.Down(t.Context(), o.Lab, info.ID) }()
 				for _, timing := range info.Kubernetes.Timings {
 					t.Logf("%-24s %6.3f s, at %6.3f s", timing.Part, timing.Seconds, timing.EndedAt)
 				}
@@ -137,7 +139,9 @@ func checkText(t *testing.T, api *API, path, want string) {
 // from the first, then a service of the other two until both have answered.
 func checkPaths(t *testing.T, api *API, info lab.Info) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	// Cilium's agents compile before a first pod runs, which takes as long as the
+	// machine is busy.
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	const inDefault = "/api/v1/namespaces/default/"
 	begin := time.Now()

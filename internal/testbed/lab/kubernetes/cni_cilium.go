@@ -25,7 +25,8 @@ const ciliumCgroup = "/run/cilium/cgroupv2"
 func ciliums() []CNI {
 	one := func(mode, summary string, routing map[string]string, needs ...netns.Feature) CNI {
 		return CNI{
-			Name: "cilium/" + mode, Summary: summary, IPv6: true,
+			Name: "cilium/" + mode, Summary: summary,
+			IPv6:     mode == "vxlan", // native was not seen to work with it
 			Programs: []string{"cilium-agent", "cilium-operator", "cilium-cni", "cilium-bpf", "cilium-crds", "clang-19", "iptables", "ipset"},
 			Plugins:  []string{"cilium-cni"},
 			Needs:    append(needs, netns.BPFAtDevice(), netns.IPTables(), netns.IPSet(), netns.Conntrack()),
@@ -73,9 +74,6 @@ func (c *Cluster) ciliumSettings(routing map[string]string, kubeconfig string) m
 		"skip-crd-creation": "true", "k8s-kubeconfig-path": kubeconfig, "cni-exclusive": "true",
 		"operator-api-serve-addr": "127.0.0.1:9234", "agent-not-ready-taint-key": "node.cilium.io/agent-not-ready",
 		"remove-cilium-node-taints": "true", "set-cilium-node-taints": "true", "set-cilium-is-up-condition": "true",
-	}
-	if c.Spec.IPv6 && routing["routing-mode"] == "native" {
-		settings["ipv6-native-routing-cidr"] = network.Pods6().String()
 	}
 	maps.Copy(settings, routing)
 	return settings
