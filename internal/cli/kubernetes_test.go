@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -43,8 +44,9 @@ func upCommands(t *testing.T, example string) (all [][]string) {
 func newClusters(t *testing.T) *clusters {
 	t.Helper()
 	labtest.Root(t)
-	for _, tool := range []string{"etcd", "containerd", "runc", "conntrack", "nft", "iptables"} {
-		labtest.Tool(t, tool, map[string]string{"etcd": "etcd-server", "nft": "nftables"}[tool])
+	for tool, debianPackage := range map[string]string{"etcd": "etcd-server", "containerd": "containerd", "runc": "runc",
+		"conntrack": "conntrack", "nft": "nftables", "iptables": "iptables", "clang": "clang"} {
+		labtest.Tool(t, tool, debianPackage)
 	}
 	for _, program := range []string{"kubelet", "cnibench-flanneld", "cilium-agent"} {
 		if _, err := os.Stat(filepath.Join(kubernetes.BinDirs("")[0], program)); err != nil {
@@ -59,7 +61,11 @@ func newClusters(t *testing.T) *clusters {
 	if err := os.Mkdir(filepath.Join(c.work, "examples"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.run("lab", "down", "--all") })
+	t.Cleanup(func() { // the test's own context has ended by then
+		if _, err := c.runner.Run(context.Background(), c.command("lab", "down", "--all")); err != nil {
+			t.Error(err)
+		}
+	})
 	return c
 }
 
