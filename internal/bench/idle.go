@@ -66,10 +66,7 @@ func (r *run) idle(ctx context.Context, block int, ends testbed.Ends) {
 		a := <-answers
 		r.idles.readings[a.machine] = a.idle
 		for _, why := range a.idle.Absent {
-			if !slices.Contains(r.absent, why) {
-				r.absent = append(r.absent, why)
-				r.Observer.Say("not measured here: %s", why)
-			}
+			r.missing(why)
 		}
 	}
 }

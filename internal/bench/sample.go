@@ -59,6 +59,7 @@ func (r *run) measure(ctx context.Context, s *result.Sample) error {
 		Cell: s.Cell, Warmup: r.Sampling.Warmup(), Window: r.Sampling.Window(),
 		Token: newToken(), SharedClock: ends.SharedClock,
 	}
+	readAgain := r.watchNodes(ctx, s, ends)
 	server, client, err := r.traffic(ctx, w, p, ends)
 	if rawErr := r.saveRaw(s, server, client); rawErr != nil {
 		err = errors.Join(err, rawErr)
@@ -74,6 +75,7 @@ func (r *run) measure(ctx context.Context, s *result.Sample) error {
 	s.Tools, s.Warnings = m.Tools, m.Warnings
 	profileOf(s, ends)
 	r.probes(s, ends, client, server)
+	readAgain()
 	if ends.Client.MTU > 0 && ends.Server.MTU > 0 {
 		s.Metrics["client_mtu_bytes"] = float64(ends.Client.MTU)
 		s.Metrics["server_mtu_bytes"] = float64(ends.Server.MTU)

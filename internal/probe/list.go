@@ -3,7 +3,9 @@ package probe
 import "slices"
 
 // Names lists every probe by its name, in the order in which they are read.
-func Names() []string { return []string{CPUName, ProcessName, CountersName, StacksName} }
+func Names() []string {
+	return []string{CPUName, ProcessName, CountersName, StacksName, NetfilterName, MemoryName}
+}
 
 // The names of the probes.
 const (
@@ -11,9 +13,12 @@ const (
 	ProcessName  = "process"
 	CountersName = "counters"
 	StacksName   = "stacks"
+	// The testbed reads these, of the nodes under both ends (node.go).
+	NetfilterName = "netfilter"
+	MemoryName    = "memory"
 )
 
-// List is every probe but those named, ready for one window. Those that hold
+// List is every probe that an end reads but those named, ready for one window. Those that hold
 // something open have a Close (io.Closer).
 func List(roots Roots, without []string) []Probe {
 	var list []Probe

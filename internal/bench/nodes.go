@@ -1,0 +1,58 @@
+package bench
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/probe"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed"
+)
+
+// watchNodes reads the nodes under both ends before the traffic begins. The func
+// reads them again after it, and records what was read.
+func (r *run) watchNodes(ctx context.Context, s *result.Sample, ends testbed.Ends) func() {
+	reader, ok := r.Testbed.(testbed.NodeReader)
+	if !ok {
+		for _, name := range []string{probe.NetfilterName, probe.MemoryName} {
+			if !slices.Contains(r.WithoutProbes, name) {
+				r.missing("probe " + name + ": this testbed does not read its nodes: measure in the lab")
+			}
+		}
+		return func() {}
+	}
+	again := reader.WatchNodes(ctx, s.Cell, r.WithoutProbes)
+	return func() {
+		got := again(ctx)
+		s.Warnings = append(s.Warnings, got.Doubts...)
+		for _, why := range got.Absent {
+			r.missing(why)
+		}
+		for end, values := range map[string]map[string]float64{result.ClientNode: got.Client, result.ServerNode: got.Server} {
+			if len(values) == 0 {
+				continue
+			}
+			if s.Probes == nil {
+				s.Probes, s.Machines = map[string]map[string]float64{}, map[string]string{}
+			}
+			if s.Probes[end] == nil {
+				s.Probes[end] = map[string]float64{}
+			}
+			maps.Copy(s.Probes[end], values)
+			place := ends.Client
+			if end == result.ServerNode {
+				place = ends.Server
+			}
+			s.Machines[end] = machine(place)
+		}
+	}
+}
+
+// missing notes, once a campaign, what cannot be measured here.
+func (r *run) missing(why string) {
+	if !slices.Contains(r.absent, why) {
+		r.absent = append(r.absent, why)
+		r.Observer.Say("not measured here: %s", why)
+	}
+}

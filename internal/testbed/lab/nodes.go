@@ -1,0 +1,186 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/netfilter"
+	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/probe"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed"
+)
+
+var _ testbed.NodeReader = (*Lab)(nil)
+
+// watched is one node while a sample of a cell runs.
+type watched struct {
+	c       *cluster
+	node    int // from 1
+	counted netns.NS
+	device  string // of counted, whose packets are those of the sample
+	before  netfilter.Ruleset
+	packets uint64
+	values  map[string]float64
+	took    time.Duration
+	doubts  []string
+	ready   bool // the first reading is there
+}
+
+// WatchNodes reads the nodes of both ends, each once.
+func (l *Lab) WatchNodes(ctx context.Context, cell result.Cell, without []string) func(context.Context) testbed.NodeReadings {
+	c, ok := l.clusters[keyOf(cell)]
+	if !ok {
+		return func(context.Context) testbed.NodeReadings { return testbed.NodeReadings{} }
+	}
+	from, to, err := sites(cell, c.network.HostNetwork)
+	if err != nil || !c.has(from) || !c.has(to) {
+		return func(context.Context) testbed.NodeReadings { return testbed.NodeReadings{} } // Ends says why
+	}
+	client := newWatched(c, from, to)
+	server := client
+	if to.node != from.node {
+		server = newWatched(c, to, from)
+	}
+	both := slices.Compact([]*watched{client, server})
+	if !slices.Contains(without, probe.NetfilterName) {
+		for _, w := range both {
+			w.readRules(ctx)
+		}
+	}
+	return func(ctx context.Context) testbed.NodeReadings {
+		var r testbed.NodeReadings
+		for _, w := range both {
+			if w.ready {
+				w.crossed(ctx)
+			}
+			if !slices.Contains(without, probe.MemoryName) {
+				w.readMemory()
+			}
+			r.Doubts = append(r.Doubts, w.doubts...)
+		}
+		r.Client, r.Server = client.values, maps.Clone(server.values)
+		return r
+	}
+}
+
+// newWatched chooses the device whose packets are counted: the pod's, where the
+// end or the one beside it is a pod, else the node's on the link.
+func newWatched(c *cluster, s, other site) *watched {
+	w := &watched{c: c, node: s.node, device: device, values: map[string]float64{}}
+	switch {
+	case s.pod == 0 && other == s:
+		w.counted, w.device = c.ns(s), "lo"
+	case s.pod == 0 && other.node == s.node:
+		w.counted = c.ns(other)
+	default:
+		w.counted = c.ns(s)
+	}
+	return w
+}
+
+func (w *watched) doubt(probe string, err error) {
+	w.doubts = append(w.doubts, fmt.Sprintf("probe %s: %s: %v", probe, w.c.nodes[w.node-1].Name, err))
+}
+
+// rules gives the reader of the node's rules, which the cluster keeps.
+func (w *watched) rules() (*network.RuleReader, error) {
+	if r := w.c.rules[w.node]; r != nil {
+		return r, nil
+	}
+	r, err := network.OpenRules(w.c.nodes[w.node-1].NS)
+	if err != nil {
+		return nil, err
+	}
+	if w.c.rules == nil {
+		w.c.rules = map[int]*network.RuleReader{}
+	}
+	w.c.rules[w.node] = r
+	w.c.held = append(w.c.held, r)
+	return r, nil
+}
+
+// read reads rules and packets.
+func (w *watched) read(ctx context.Context) (netfilter.Ruleset, uint64, error) {
+	began := time.Now()
+	defer func() { w.took += time.Since(began) }()
+	r, err := w.rules()
+	if err != nil {
+		return netfilter.Ruleset{}, 0, err
+	}
+	packets, err := netns.Packets(w.counted, w.device)
+	if err != nil {
+		return netfilter.Ruleset{}, 0, err
+	}
+	rules, err := r.Read(ctx)
+	return rules, packets, err
+}
+
+func (w *watched) readRules(ctx context.Context) {
+	var err error
+	if w.before, w.packets, err = w.read(ctx); err != nil {
+		w.doubt(probe.NetfilterName, err)
+		return
+	}
+	w.ready = true
+}
+
+// crossed reads the rules again, and tells what the packets met between.
+func (w *watched) crossed(ctx context.Context) {
+	after, packets, err := w.read(ctx)
+	if err != nil {
+		w.doubt(probe.NetfilterName, err)
+		return
+	}
+	x, err := netfilter.Between(w.before, after)
+	switch {
+	case errors.Is(err, netfilter.ErrNotCounted): // a property of the rules, the same in each sample
+	case err != nil:
+		w.doubt(probe.NetfilterName, err)
+		return
+	}
+	w.values[probe.NetfilterRules] = float64(x.Rules)
+	w.values[probe.NetfilterChains] = float64(x.Chains)
+	w.values[probe.NetfilterReadSeconds] = w.took.Seconds()
+	if w.device == "lo" {
+		packets, w.packets = packets/2, w.packets/2 // sent and received is one
+	}
+	if err == nil && packets > w.packets {
+		n := float64(packets - w.packets)
+		w.values[probe.NetfilterRulesPerPacket] = x.Evaluated / n
+		w.values[probe.NetfilterChainsPerPacket] = x.Entered / n
+	}
+}
+
+// readMemory reads what the node holds for its network.
+func (w *watched) readMemory() {
+	began := time.Now()
+	node := w.c.nodes[w.node-1].NS
+	put := func(name string, of func() (float64, error)) {
+		v, err := of()
+		switch {
+		case errors.Is(err, probe.ErrAbsent):
+		case err != nil:
+			w.doubt(probe.MemoryName, err)
+		default:
+			w.values[name] = v
+		}
+	}
+	memory := probe.Memory{Proc: "/proc", Sys: "/sys"}
+	w.values[probe.NetworkProcesses] = float64(len(w.c.carriers[w.node-1]))
+	put(probe.NetworkResidentBytes, func() (float64, error) { return memory.Resident(w.c.carriers[w.node-1]) })
+	if entries, err := netns.Sysctl(node, "net/netfilter/nf_conntrack_count"); err == nil {
+		put(probe.ConntrackEntries, func() (float64, error) { return probe.ParseCount(entries) })
+		put(probe.ConntrackBytes, func() (float64, error) { return memory.Conntrack(entries) })
+	}
+	put(probe.EBPFMapBytes, func() (float64, error) { return number(network.EBPFMapBytes(node)) })
+	put(probe.IPSetBytes, func() (float64, error) { return number(network.IPSetBytes(node)) })
+	w.values[probe.MemoryReadSeconds] = time.Since(began).Seconds()
+}
+
+func number(n uint64, err error) (float64, error) { return float64(n), err }

@@ -1,0 +1,24 @@
+package testbed
+
+import (
+	"context"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// NodeReader is a testbed that can read what the nodes under a cell hold: their
+// rules and their memory (probes netfilter and memory).
+type NodeReader interface {
+	// WatchNodes reads the nodes of both ends a first time, outside of the measured
+	// window, but for the probes that are left out. The func reads them again, after
+	// it.
+	WatchNodes(ctx context.Context, cell result.Cell, without []string) func(context.Context) NodeReadings
+}
+
+// NodeReadings are what was read of the nodes of both ends, by the names of
+// docs/netfilter.md. What could not be read is absent and has its reason.
+type NodeReadings struct {
+	Client, Server map[string]float64
+	// Doubts says what went wrong, Absent what cannot be read here at all.
+	Doubts, Absent []string
+}
