@@ -17,7 +17,7 @@ const podPatience = time.Second
 type PodAdder interface {
 	// AddPods adds the cell's number of pods at once, waits until each answers,
 	// and removes them. On an error none is left either.
-	AddPods(ctx context.Context, cell result.Cell) ([]workload.PodTimes, error)
+	AddPods(ctx context.Context, cell result.Cell) (workload.PodSetUp, error)
 }
 
 // addPods measures a sample of pod_setup, which the testbed itself runs.
@@ -29,14 +29,15 @@ func (r *run) addPods(ctx context.Context, s *result.Sample) error {
 	bound := patience + time.Duration(max(1, s.Cell.Pods))*podPatience
 	ctx, cancel := context.WithTimeoutCause(ctx, bound, fmt.Errorf("no end after %v", bound))
 	defer cancel()
-	times, err := adder.AddPods(ctx, s.Cell)
+	set, err := adder.AddPods(ctx, s.Cell)
 	if err != nil {
 		return err
 	}
-	m, err := workload.PodsAdded(times)
+	m, err := workload.PodsAdded(set)
 	if err != nil {
 		return err
 	}
 	s.MeasuredSeconds, s.Metrics, s.PluginSeconds = &m.MeasuredSeconds, m.Metrics, m.PluginSeconds
+	s.Warnings = m.Warnings
 	return nil
 }

@@ -3,6 +3,9 @@ package network
 import (
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
+	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
@@ -35,20 +38,23 @@ func EBPFMapBytes(node netns.NS) (uint64, error) {
 	return bytes, nil
 }
 
+// ebpfMapBytes reads the line memlock of a map's fdinfo (proc_pid_fdinfo(5)). The
+// library's Info cannot tell one that holds nothing yet from one without the line.
 func ebpfMapBytes(id ebpf.MapID) (bytes uint64, err error) {
 	m, err := ebpf.NewMapFromID(id)
 	if err != nil {
 		return 0, err
 	}
-	info, err := m.Info()
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", m.FD()))
 	if err := errors.Join(err, m.Close()); err != nil {
 		return 0, err
 	}
-	bytes, ok := info.Memlock()
-	if !ok {
-		return 0, fmt.Errorf("map %d: its size is not told", id)
+	for line := range strings.Lines(string(raw)) {
+		if value, ok := strings.CutPrefix(line, "memlock:"); ok {
+			return strconv.ParseUint(strings.TrimSpace(value), 10, 64)
+		}
 	}
-	return bytes, nil
+	return 0, fmt.Errorf("map %d: its size is not told", id)
 }
 
 // IPSetBytes is the memory of a node's sets of addresses with their members, as

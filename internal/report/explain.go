@@ -19,6 +19,10 @@ type Explanation struct {
 	Words    string             `json:"words"`
 	Traffics []ExplainedTraffic `json:"traffics"`
 	Changes  []Change           `json:"changes,omitempty"`
+	// Sweeps are what each further policy and rule costs, SetUps what it takes to
+	// add pods.
+	Sweeps []stat.PolicySweep `json:"policy_sweeps,omitempty"`
+	SetUps []SetUp            `json:"set_ups,omitempty"`
 
 	place place
 }
@@ -36,6 +40,9 @@ type ExplainedTraffic struct {
 	// Ladder is what it costs more than the baseline in steps; nil where none of
 	// the networks between was measured.
 	Ladder *stat.Ladder `json:"ladder,omitempty"`
+	// Node is what one node held, by the names of unit.NodeMetrics; nil where it was
+	// not read.
+	Node map[string]stat.Estimate `json:"node,omitempty"`
 
 	cell result.Cell
 	shown
@@ -80,10 +87,11 @@ func (d *document) explanations() []Explanation {
 					e.Traffics = append(e.Traffics, x)
 				}
 			}
-			if len(e.Traffics) == 0 {
+			e.SetUps = d.setUps(e)
+			if len(e.Traffics) == 0 && len(e.SetUps) == 0 {
 				continue
 			}
-			e.Changes = d.changes(e)
+			e.Changes, e.Sweeps = d.changes(e), d.sweeps(e)
 			e.Words = d.paragraph(e)
 			out = append(out, e)
 		}
@@ -98,7 +106,7 @@ func (d *document) explainTraffic(g *group, network string, t result.Cell) (Expl
 	if !ok || s.OK == 0 {
 		return ExplainedTraffic{}, false
 	}
-	x := ExplainedTraffic{Traffic: t.Traffic(), Ladder: s.Ladder, cell: s.Cell}
+	x := ExplainedTraffic{Traffic: t.Traffic(), Ladder: s.Ladder, Node: s.Node, cell: s.Cell}
 	base, hasBase := g.baselines[inCluster(t, s.Cell.Cluster)]
 	if a := s.Attribution; a != nil {
 		x.Cost, x.Now, x.Attribution = costByStacks, a.Total, a
@@ -130,6 +138,7 @@ func (d *document) paragraph(e Explanation) string {
 	for _, x := range e.Traffics {
 		out = append(out, d.costSentence(x), whereSentence(x))
 	}
+	out = append(append(out, nodeWords(e)...), setUpWords(e))
 	return strings.Join(slices.DeleteFunc(out, func(s string) bool { return s == "" }), " ")
 }
 

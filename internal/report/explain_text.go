@@ -61,15 +61,28 @@ func Explain(w io.Writer, in Input, opt Options) error {
 		for _, x := range e.Traffics {
 			lines = append(lines, sc.ladderLines(x)...)
 		}
-		if len(e.Changes) > 0 {
+		for _, t := range []*table{nodeTable(e), setUpTable(e)} {
+			if t != nil {
+				lines = append(append(lines, ""), sc.textTable(*t)...)
+			}
+		}
+		if words := append(otherChoiceWords(e), sweepWords(e)...); len(words) > 0 {
 			lines = append(lines, "", "What would change it:")
-			for _, c := range e.Changes {
-				lines = append(lines, sc.wrap(c.Words, "- ", "  ")...)
+			for _, w := range words {
+				lines = append(lines, sc.wrap(w, "- ", "  ")...)
 			}
 		}
 	}
 	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
 	return err
+}
+
+func otherChoiceWords(e Explanation) []string {
+	var words []string
+	for _, c := range e.Changes {
+		words = append(words, c.Words)
+	}
+	return words
 }
 
 // unexplained begins the sentence of a campaign without stacks.

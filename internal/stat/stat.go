@@ -158,6 +158,9 @@ type CellSummary struct {
 	// Ladder is what the cell costs more than its baseline, in steps; nil where no
 	// step was measured.
 	Ladder *Ladder `json:"ladder,omitempty"`
+	// Node is what one node held for the cell, by the names of unit.NodeMetrics; nil
+	// where it was not read.
+	Node map[string]Estimate `json:"node,omitempty"`
 	// Loss is the median share of packets lost; nil where it was not measured.
 	Loss *Estimate `json:"loss,omitempty"`
 	// Shape is what charts of the cell are drawn from.
@@ -180,6 +183,8 @@ type Analysis struct {
 	// Goals has a ranking for each of bandwidth, latency and CPU cost that any
 	// cell speaks of, over all its settings; none in a null test.
 	Goals []GoalRanking `json:"goals,omitempty"`
+	// PolicySweeps has each set of cells that differ in the number of policies alone.
+	PolicySweeps []PolicySweep `json:"policy_sweeps,omitempty"`
 	// CrossChecks hold the native engine against published tools, where a
 	// campaign has both with the same factors.
 	CrossChecks []CrossCheck `json:"cross_checks,omitempty"`
@@ -214,6 +219,7 @@ func (c *campaign) analyse() Analysis {
 		a.Cells = append(a.Cells, c.summarise(d, latencies[i]))
 	}
 	a.Rankings, a.Goals = c.rankings(a), c.goals()
+	a.PolicySweeps = c.policySweeps()
 	a.CrossChecks, a.RoundTrips = c.crossChecks(), c.roundTripChecks()
 	a.Warnings = c.warnings(a, latencies)
 	a.NullTest = c.nullTest()

@@ -32,7 +32,7 @@ func (c *campaign) summarise(d *cellData, l latency) CellSummary {
 	if e, ok := s.Absolute[CPUPerByte]; ok {
 		s.CoresAt = coresAt(e)
 	}
-	s.Attribution, s.Ladder = c.attribution(d), c.ladder(d)
+	s.Attribution, s.Ladder, s.Node = c.attribution(d), c.ladder(d), c.nodes(d)
 	if e, ok := s.Absolute["loss_ratio"]; ok {
 		s.Loss = &e
 	}

@@ -42,6 +42,9 @@ type PodTimes struct {
 	// Device is when its device was in the pod, Address when that had its
 	// address, Route when the last route was set before the plugins were through.
 	Device, Address, Route *time.Duration
+	// Allocated is when its address was reserved by host-local, the IPAM plugin that
+	// most networks use: it writes a file for each.
+	Allocated *time.Duration
 	// Added is when its ADD returned, Policy when the network's agent was through
 	// with what it does once it knows the pods; nil where it does nothing.
 	Added, Policy *time.Duration
@@ -60,14 +63,30 @@ type PluginTime struct {
 	Took         time.Duration
 }
 
-// PodsAdded makes a measurement of the times of pods that were added at once.
-// Steps that were not seen of every pod, or so late that they come out of order
-// (on a machine that is busy), are absent.
-func PodsAdded(pods []PodTimes) (Measurement, error) {
+// PodSetUp is what was seen of pods that were added at once.
+type PodSetUp struct {
+	Pods []PodTimes
+	// KernelBytes is how much more of its own memory the kernel had once all of them
+	// answered, ProcessBytes that of the network's processes on their node; nil where
+	// that could not be told from what moves by itself.
+	KernelBytes, ProcessBytes *float64
+	Doubts                    []string
+}
+
+// PodsAdded makes a measurement of pods that were added at once. Steps that were
+// not seen of every pod, or so late that they come out of order (on a machine that
+// is busy), are absent.
+func PodsAdded(set PodSetUp) (Measurement, error) {
+	pods := set.Pods
 	if len(pods) == 0 {
 		return Measurement{}, errors.New("no pod was added")
 	}
-	m := Measurement{Metrics: map[string]float64{}}
+	m := Measurement{Metrics: map[string]float64{}, Warnings: set.Doubts}
+	for name, bytes := range map[string]*float64{"pod_kernel_memory_bytes": set.KernelBytes, "pod_process_memory_bytes": set.ProcessBytes} {
+		if bytes != nil {
+			m.Metrics[name] = *bytes / float64(len(pods))
+		}
+	}
 	ready := steps(pods, func(PodTimes) *time.Duration { return new(time.Duration) }, func(p PodTimes) *time.Duration { return p.Answered })
 	if ready == nil {
 		return m, errors.New("a pod never answered")
@@ -92,6 +111,7 @@ func PodsAdded(pods []PodTimes) (Measurement, error) {
 		from, to func(PodTimes) *time.Duration
 	}{
 		{"pod_ready_mean_seconds", begin, func(p PodTimes) *time.Duration { return p.Answered }},
+		{"pod_allocated_mean_seconds", begin, func(p PodTimes) *time.Duration { return p.Allocated }},
 		{"pod_device_mean_seconds", begin, device},
 		{"pod_address_mean_seconds", device, address},
 		{"pod_route_mean_seconds", address, route},

@@ -16,7 +16,7 @@ func TestPodsAdded(t *testing.T) {
 		{Device: ms(20), Address: ms(30), Route: ms(31), Added: ms(40), Policy: ms(100), Answered: ms(110), Removed: ms(50)},
 		{Device: ms(40), Address: ms(60), Route: ms(63), Added: ms(80), Policy: ms(100), Answered: ms(130), Removed: ms(70)},
 	}
-	m, err := PodsAdded(pods)
+	m, err := PodsAdded(PodSetUp{Pods: pods})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestPluginMeans(t *testing.T) {
 
 // What was not seen of every pod is absent, and never 0.
 func TestPodsAddedAbsent(t *testing.T) {
-	m, err := PodsAdded([]PodTimes{{Device: ms(20), Added: ms(40), Answered: ms(41)}, {Added: ms(40), Answered: ms(42)}})
+	m, err := PodsAdded(PodSetUp{Pods: []PodTimes{{Device: ms(20), Added: ms(40), Answered: ms(41)}, {Added: ms(40), Answered: ms(42)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,13 +65,26 @@ func TestPodsAddedAbsent(t *testing.T) {
 		t.Errorf("from the end of ADD to the answer: %v", v)
 	}
 	// An address before the device is another order, and no negative time.
-	m, err = PodsAdded([]PodTimes{{Device: ms(20), Address: ms(10), Added: ms(40), Answered: ms(41)}})
+	m, err = PodsAdded(PodSetUp{Pods: []PodTimes{{Device: ms(20), Address: ms(10), Added: ms(40), Answered: ms(41)}}})
 	if _, there := m.Metrics["pod_address_mean_seconds"]; there || err != nil {
 		t.Errorf("%v (%v)", m.Metrics, err)
 	}
 	for _, none := range [][]PodTimes{nil, {{Added: ms(40)}}} {
-		if m, err := PodsAdded(none); err == nil {
+		if m, err := PodsAdded(PodSetUp{Pods: none}); err == nil {
 			t.Errorf("%v gave %v", none, m.Metrics)
 		}
+	}
+}
+
+// Memory is per pod, and what could not be told is a warning.
+func TestPodsAddedBeside(t *testing.T) {
+	bytes := 3e5
+	set := PodSetUp{Pods: []PodTimes{{Answered: ms(1)}, {Answered: ms(1)}}, KernelBytes: &bytes, Doubts: []string{"busy"}}
+	m, err := PodsAdded(set)
+	if err != nil || m.Metrics["pod_kernel_memory_bytes"] != 1.5e5 || len(m.Warnings) != 1 {
+		t.Errorf("%+v (%v)", m, err)
+	}
+	if _, there := m.Metrics["pod_process_memory_bytes"]; there {
+		t.Error("what was not measured is there")
 	}
 }

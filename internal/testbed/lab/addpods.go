@@ -37,17 +37,17 @@ type newcomer struct {
 // AddPods adds the cell's number of pods to node 1 at once, tells the network's
 // agent of them, waits until each has answered the pod at the other end of the
 // cell, and removes them again.
-func (l *Lab) AddPods(ctx context.Context, cell result.Cell) (times []workload.PodTimes, err error) {
+func (l *Lab) AddPods(ctx context.Context, cell result.Cell) (set workload.PodSetUp, err error) {
 	c, ok := l.clusters[keyOf(cell)]
 	if !ok || l.held == nil {
-		return nil, fmt.Errorf("the lab was not built for network %s", cell.Network)
+		return set, fmt.Errorf("the lab was not built for network %s", cell.Network)
 	}
 	_, to, err := sites(cell, c.network.HostNetwork)
 	if err != nil {
-		return nil, err
+		return set, err
 	}
 	if free := maxPodsPerNode - len(c.pods[0]); cell.Pods > free {
-		return nil, fmt.Errorf("%d pods more on a node: %d can be", cell.Pods, free)
+		return set, fmt.Errorf("%d pods more on a node: %d can be", cell.Pods, free)
 	}
 	news := make([]*newcomer, max(1, cell.Pods))
 	for i := range news {
@@ -60,13 +60,21 @@ func (l *Lab) AddPods(ctx context.Context, cell result.Cell) (times []workload.P
 		defer cancel()
 		err = errors.Join(err, c.removePods(down, rt, news))
 		for _, n := range news {
-			times = append(times, n.times)
+			set.Pods = append(set.Pods, n.times)
 		}
 	}()
 	if err := c.newPods(ctx, news); err != nil {
-		return nil, err
+		return set, err
 	}
-	return nil, c.addPods(ctx, rt, news, c.ns(to))
+	add := func() error { return c.addPods(ctx, rt, news, c.ns(to)) }
+	if len(news) < leastPodsWeighed {
+		return set, add()
+	}
+	set.KernelBytes, set.ProcessBytes, err = c.moreMemory(ctx, add)
+	if errors.Is(err, errRestless) {
+		set.Doubts, err = []string{err.Error()}, nil
+	}
+	return set, err
 }
 
 // ran keeps how long plugins took.
@@ -106,6 +114,10 @@ func (c *cluster) addPods(ctx context.Context, rt *cni.Runtime, news []*newcomer
 		d := t.Sub(began)
 		return &d
 	}
+	allocated, err := watchAddresses(c.nodes[0].DataDir)
+	if err != nil {
+		return err
+	}
 	g, gctx := errgroup.WithContext(ctx)
 	var ready sync.WaitGroup
 	for _, n := range news {
@@ -140,10 +152,12 @@ func (c *cluster) addPods(ctx context.Context, rt *cni.Runtime, news []*newcomer
 	ready.Wait()
 	began = time.Now()
 	close(begin)
-	err := g.Wait()
+	err = g.Wait()
 	if err == nil {
 		err = c.waitForPods(ctx, news, from, since)
 	}
+	reserved, watchErr := allocated.stop()
+	err = errors.Join(err, watchErr)
 	// Only now: to end it takes longer than what is timed.
 	for _, n := range news {
 		if n.heard == nil {
@@ -152,6 +166,7 @@ func (c *cluster) addPods(ctx context.Context, rt *cni.Runtime, news []*newcomer
 		seen, heardErr := n.heard()
 		err = errors.Join(err, heardErr)
 		n.times.Device, n.times.Address, n.times.Route = since(seen.Device), since(seen.Address), since(seen.Route)
+		n.times.Allocated = since(reserved[n.address.String()])
 	}
 	return err
 }

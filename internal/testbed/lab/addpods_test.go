@@ -24,17 +24,18 @@ func TestAddPods(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 {
-				times, err := l.AddPods(t.Context(), cell)
+				set, err := l.AddPods(t.Context(), cell)
 				if err != nil {
 					t.Fatal(err)
 				}
-				m, err := workload.PodsAdded(times)
-				if err != nil || len(times) != 4 {
-					t.Fatalf("%d pods: %v", len(times), err)
+				m, err := workload.PodsAdded(set)
+				if err != nil || len(set.Pods) != 4 {
+					t.Fatalf("%d pods: %v", len(set.Pods), err)
 				}
 				t.Log(m.Metrics)
-				for _, p := range times {
-					if p.Device == nil || p.Address == nil || p.Route == nil || p.Added == nil || p.Answered == nil || p.Removed == nil {
+				for _, p := range set.Pods {
+					if p.Device == nil || p.Address == nil || p.Route == nil || p.Added == nil || p.Answered == nil || p.Removed == nil ||
+						p.Allocated == nil || len(p.Plugins) < 2 {
 						t.Errorf("a pod's steps: %+v", p)
 					}
 					if (p.Policy != nil) != (name == "calico/direct-policy") {

@@ -14,6 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/probe"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 var _ testbed.NodeReader = (*Lab)(nil)
@@ -144,16 +145,16 @@ func (w *watched) crossed(ctx context.Context) {
 		w.doubt(probe.NetfilterName, err)
 		return
 	}
-	w.values[probe.NetfilterRules] = float64(x.Rules)
-	w.values[probe.NetfilterChains] = float64(x.Chains)
-	w.values[probe.NetfilterReadSeconds] = w.took.Seconds()
+	w.values[unit.NetfilterRules] = float64(x.Rules)
+	w.values[unit.NetfilterChains] = float64(x.Chains)
+	w.values[unit.NetfilterReadSeconds] = w.took.Seconds()
 	if w.device == "lo" {
 		packets, w.packets = packets/2, w.packets/2 // sent and received is one
 	}
 	if err == nil && packets > w.packets {
 		n := float64(packets - w.packets)
-		w.values[probe.NetfilterRulesPerPacket] = x.Evaluated / n
-		w.values[probe.NetfilterChainsPerPacket] = x.Entered / n
+		w.values[unit.NetfilterRulesPerPacket] = x.Evaluated / n
+		w.values[unit.NetfilterChainsPerPacket] = x.Entered / n
 	}
 }
 
@@ -172,15 +173,15 @@ func (w *watched) readMemory() {
 		}
 	}
 	memory := probe.Memory{Proc: "/proc", Sys: "/sys"}
-	w.values[probe.NetworkProcesses] = float64(len(w.c.carriers[w.node-1]))
-	put(probe.NetworkResidentBytes, func() (float64, error) { return memory.Resident(w.c.carriers[w.node-1]) })
+	w.values[unit.NetworkProcesses] = float64(len(w.c.carriers[w.node-1]))
+	put(unit.NetworkResidentBytes, func() (float64, error) { return memory.Resident(w.c.carriers[w.node-1]) })
 	if entries, err := netns.Sysctl(node, "net/netfilter/nf_conntrack_count"); err == nil {
-		put(probe.ConntrackEntries, func() (float64, error) { return probe.ParseCount(entries) })
-		put(probe.ConntrackBytes, func() (float64, error) { return memory.Conntrack(entries) })
+		put(unit.ConntrackEntries, func() (float64, error) { return probe.ParseCount(entries) })
+		put(unit.ConntrackBytes, func() (float64, error) { return memory.Conntrack(entries) })
 	}
-	put(probe.EBPFMapBytes, func() (float64, error) { return number(network.EBPFMapBytes(node)) })
-	put(probe.IPSetBytes, func() (float64, error) { return number(network.IPSetBytes(node)) })
-	w.values[probe.MemoryReadSeconds] = time.Since(began).Seconds()
+	put(unit.EBPFMapBytes, func() (float64, error) { return number(network.EBPFMapBytes(node)) })
+	put(unit.IPSetBytes, func() (float64, error) { return number(network.IPSetBytes(node)) })
+	w.values[unit.MemoryReadSeconds] = time.Since(began).Seconds()
 }
 
 func number(n uint64, err error) (float64, error) { return float64(n), err }

@@ -1,0 +1,153 @@
+package stat
+
+import (
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// nodes are the values of unit.NodeMetrics of a cell, of one node: the mean of
+// both ends', and over blocks the median. Ends that share a node read it once.
+func (c *campaign) nodes(d *cellData) map[string]Estimate {
+	var out map[string]Estimate
+	for _, m := range unit.NodeMetrics() {
+		var all []float64
+		for _, s := range d.ok {
+			client, ok := s.probe(result.ClientNode, m.Name)
+			server, both := s.probe(result.ServerNode, m.Name)
+			switch {
+			case ok && both:
+				all = append(all, (client+server)/2)
+			case ok:
+				all = append(all, client)
+			case both:
+				all = append(all, server)
+			}
+		}
+		if len(all) == 0 {
+			continue
+		}
+		if out == nil {
+			out = map[string]Estimate{}
+		}
+		out[m.Name] = c.tables.median(all)
+	}
+	return out
+}
+
+// PolicySweep is what each further policy costs, of cells that differ in nothing
+// but their number.
+type PolicySweep struct {
+	// Cell is the one with the fewest, Policies are all numbers measured.
+	Cell     result.Cell `json:"cell"`
+	Policies []int       `json:"policies"`
+	// Cost is the derived metric whose slope it is.
+	Cost string `json:"cost"`
+	// PerPolicy is the cost of one more policy, PerRule that of one more rule that
+	// a packet is held against on its whole way; nil where that was not counted.
+	PerPolicy Estimate  `json:"per_policy"`
+	PerRule   *Estimate `json:"per_rule,omitempty"`
+}
+
+// policySweeps fits a line through the costs of each block and takes the mean of
+// the blocks' slopes: what drifts from block to block is in none of them.
+func (c *campaign) policySweeps() []PolicySweep {
+	byCell := map[result.Cell][]*cellData{}
+	var order []result.Cell
+	for _, d := range c.cells {
+		if len(d.ok) == 0 {
+			continue
+		}
+		k := d.cell
+		k.Policies = 0
+		if byCell[k] == nil {
+			order = append(order, k)
+		}
+		byCell[k] = append(byCell[k], d)
+	}
+	var out []PolicySweep
+	for _, k := range sortedCells(order) {
+		if all := byCell[k]; len(all) > 1 {
+			if s, ok := c.policySweep(all); ok {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+func (c *campaign) policySweep(cells []*cellData) (PolicySweep, bool) {
+	slices.SortFunc(cells, func(a, b *cellData) int { return a.cell.Policies - b.cell.Policies })
+	s := PolicySweep{Cell: cells[0].cell}
+	for _, d := range cells {
+		s.Policies = append(s.Policies, d.cell.Policies)
+	}
+	for _, work := range []string{"transaction", "packet", "byte"} {
+		for _, cost := range []string{"instructions", "own_cpu_seconds", "cpu_seconds"} {
+			s.Cost = cost + "_per_" + work
+			slopes := blockSlopes(cells, s.Cost, func(d *cellData, _ record) (float64, bool) { return float64(d.cell.Policies), true })
+			if len(slopes) == 0 {
+				continue
+			}
+			s.PerPolicy = c.tables.mean(slopes)
+			if perRule := blockSlopes(cells, s.Cost, rulesOfTheWay); len(perRule) > 0 {
+				e := c.tables.mean(perRule)
+				s.PerRule = &e
+			}
+			return s, true
+		}
+	}
+	return s, false
+}
+
+// rulesOfTheWay is how many rules a packet is held against on all nodes of its way.
+func rulesOfTheWay(d *cellData, r record) (float64, bool) {
+	client, okClient := r.probe(result.ClientNode, unit.NetfilterRulesPerPacket)
+	server, okServer := r.probe(result.ServerNode, unit.NetfilterRulesPerPacket)
+	if d.cell.Placement == result.IntraHost {
+		return client, okClient
+	}
+	return client + server, okClient && okServer
+}
+
+// blockSlopes are the slopes of a cost over x by least squares, one for each
+// block that has two values of x.
+func blockSlopes(cells []*cellData, cost string, x func(*cellData, record) (float64, bool)) []point {
+	type xy struct{ x, y float64 }
+	blocks := map[int][]xy{}
+	var order []int
+	for _, d := range cells {
+		at := map[int]float64{}
+		for _, p := range d.series(cost) {
+			at[p.block] = p.value
+		}
+		for _, r := range d.ok {
+			v, ok := x(d, r)
+			y, known := at[r.block()]
+			if !ok || !known {
+				continue
+			}
+			if blocks[r.block()] == nil {
+				order = append(order, r.block())
+			}
+			blocks[r.block()] = append(blocks[r.block()], xy{v, y})
+		}
+	}
+	slices.Sort(order)
+	var out []point
+	for _, b := range order {
+		var mx, my, sxx, sxy float64
+		n := float64(len(blocks[b]))
+		for _, p := range blocks[b] {
+			mx, my = mx+p.x/n, my+p.y/n
+		}
+		for _, p := range blocks[b] {
+			sxx, sxy = sxx+(p.x-mx)*(p.x-mx), sxy+(p.x-mx)*(p.y-my)
+		}
+		if sxx > 0 {
+			out = append(out, point{b, sxy / sxx})
+		}
+	}
+	return out
+}

@@ -1,0 +1,71 @@
+package stat
+
+import (
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// policySample costs 20 µs a round trip, 10 ns more for each policy, and what
+// drift adds in its block; a packet meets two rules for each policy on each node.
+func policySample(policies, block int, drift float64) result.Sample {
+	c := rrOf("calico/direct-policy")
+	c.Policies, c.Placement = policies, result.InterHost
+	s := okSample(c, block, metrics{"transactions_per_second": 10_000})
+	cpu := (20e-6 + 10e-9*float64(policies) + drift) * 10_000 / 2
+	end := metrics{
+		"window_seconds": 1, "process_cpu_seconds": cpu, "ksoftirqd_cpu_seconds": 0,
+		unit.NetfilterRulesPerPacket: 5 + 2*float64(policies), unit.NetworkResidentBytes: 1 << 20,
+	}
+	other := metrics{"window_seconds": 1, "process_cpu_seconds": cpu, "ksoftirqd_cpu_seconds": 0, unit.NetfilterRulesPerPacket: 5 + 2*float64(policies), unit.NetworkResidentBytes: 3 << 20}
+	s.Probes = map[string]map[string]float64{"client_node": end, "server_node": other}
+	s.Machines = map[string]string{"client_node": "a", "server_node": "a"}
+	return s
+}
+
+// What drifts from block to block is in no slope: it comes out exact.
+func TestPolicySweep(t *testing.T) {
+	var samples []result.Sample
+	for block := 1; block <= 4; block++ {
+		for _, policies := range []int{0, 10, 100, 1000} {
+			samples = append(samples, policySample(policies, block, 1e-6*float64(block*block)))
+		}
+	}
+	a := Analyse(samples, Options{})
+	if len(a.PolicySweeps) != 1 {
+		t.Fatalf("sweeps: %+v", a.PolicySweeps)
+	}
+	s := a.PolicySweeps[0]
+	if s.Cost != "own_cpu_seconds_per_transaction" || len(s.Policies) != 4 || s.PerRule == nil || s.PerPolicy.N != 4 {
+		t.Fatalf("%+v", s)
+	}
+	near(t, "per policy", s.PerPolicy.Value, 10e-9, 1e-15)
+	near(t, "per rule, of both nodes", s.PerRule.Value, 10e-9/4, 1e-15)
+	if low, high, ok := s.PerPolicy.Interval(); !ok || high-low > 1e-12 {
+		t.Errorf("interval %v to %v", low, high)
+	}
+	node := find(t, a, samples[0].Cell).Node
+	near(t, "resident memory of a node", node[unit.NetworkResidentBytes].Value, 2<<20, 0)
+	if _, ok := node[unit.ConntrackEntries]; ok {
+		t.Error("what was not read is there")
+	}
+}
+
+// One number of policies has no slope, and rules that were not counted give none.
+func TestPolicySweepNeedsTwo(t *testing.T) {
+	samples := []result.Sample{policySample(10, 1, 0), policySample(10, 2, 0)}
+	if a := Analyse(samples, Options{}); len(a.PolicySweeps) != 0 {
+		t.Errorf("%+v", a.PolicySweeps)
+	}
+	for _, policies := range []int{0, 100} {
+		for block := 1; block <= 2; block++ {
+			s := policySample(policies, block, 0)
+			delete(s.Probes["server_node"], unit.NetfilterRulesPerPacket)
+			samples = append(samples, s)
+		}
+	}
+	if a := Analyse(samples, Options{}); len(a.PolicySweeps) != 1 || a.PolicySweeps[0].PerRule != nil {
+		t.Errorf("%+v", a.PolicySweeps)
+	}
+}
