@@ -123,7 +123,7 @@ func campaignKeys(known Known) []key {
 		{name: "policies", def: "[0]", kind: "number of policies", bounds: bounds{min: 0, max: maxPolicies}, example: "[0, 10, 100, 1000]",
 			doc: "How many policies traffic is held against in vain before the one that allows it, in the network's own enforcement. Networks that enforce none are measured without."},
 		{name: "probes", def: "[cpu, process, counters, stacks, netfilter, memory]", kind: "probe", names: closed(known.Probes), example: "[cpu, process]",
-			doc: "What is read beside the traffic: cpu is the time of the machine by mode, process that of the two ends, counters the CPU's cycles and instructions, stacks where in the kernel the time goes."},
+			doc: "What is read beside the traffic: cpu is the time of the machine by mode, process that of the two ends, counters the CPU's cycles and instructions, stacks where in the kernel the time goes; of the nodes, before and after the window, netfilter is the rules that a packet meets and memory what the network holds (docs/nodes.md)."},
 		{name: "sampling", def: "{}", kind: "sampling", example: "{seconds: 1, min_blocks: 5}",
 			doc: "How much is measured, and when that is enough."},
 	}

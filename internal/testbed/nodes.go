@@ -16,7 +16,7 @@ type NodeReader interface {
 }
 
 // NodeReadings are what was read of the nodes of both ends, by the names of
-// docs/netfilter.md. What could not be read is absent and has its reason.
+// docs/nodes.md. What could not be read is absent and has its reason.
 type NodeReadings struct {
 	Client, Server map[string]float64
 	// Doubts says what went wrong, Absent what cannot be read here at all.
