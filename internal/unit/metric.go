@@ -2,6 +2,8 @@
 // which way is better. A name that is not in this list is refused.
 package unit
 
+import "slices"
+
 // Better tells which way a metric is better.
 type Better int
 
@@ -22,6 +24,11 @@ type Metric struct {
 
 // Metrics lists every metric in the order in which reports show them.
 func Metrics() []Metric {
+	return slices.Concat(trafficMetrics(), podMetrics(), detailMetrics())
+}
+
+// trafficMetrics are rates and times of traffic.
+func trafficMetrics() []Metric {
 	return []Metric{
 		{"throughput_bits_per_second", "throughput", "bit/s", Higher},
 		{"sent_throughput_bits_per_second", "sent", "bit/s", Neither},
@@ -44,6 +51,12 @@ func Metrics() []Metric {
 		{"one_way_delay_min_seconds", "one-way delay min", "s", Lower},
 		{"one_way_delay_max_seconds", "one-way delay max", "s", Lower},
 		{"jitter_seconds", "jitter (RFC 3550)", "s", Lower},
+	}
+}
+
+// podMetrics are those of pods that are added.
+func podMetrics() []Metric {
+	return []Metric{
 		{"pod_ready_mean_seconds", "pod ready, mean", "s", Lower},
 		{"pod_ready_max_seconds", "last pod ready", "s", Lower},
 		{"pods_ready_per_second", "pods ready", "1/s", Higher},
@@ -58,6 +71,12 @@ func Metrics() []Metric {
 		{"pod_removed_mean_seconds", "CNI DEL, mean", "s", Lower},
 		{"pod_kernel_memory_bytes", "kernel memory per pod", "B", Lower},
 		{"pod_process_memory_bytes", "memory of the network's processes per pod", "B", Lower},
+	}
+}
+
+// detailMetrics are counts, and what tools tell beside the traffic.
+func detailMetrics() []Metric {
+	return []Metric{
 		{"packets_sent", "packets sent", "", Neither},
 		{"packets_received", "packets received", "", Neither},
 		{"packets_lost", "packets lost", "", Lower},

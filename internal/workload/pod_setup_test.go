@@ -38,10 +38,10 @@ func TestPodsAdded(t *testing.T) {
 // of them has none.
 func TestPluginMeans(t *testing.T) {
 	took := func(verb, plugin string, n int) PluginTime { return PluginTime{plugin, verb, *ms(n)} }
-	m, err := PodsAdded([]PodTimes{
+	m, err := PodsAdded(PodSetUp{Pods: []PodTimes{
 		{Answered: ms(41), Plugins: []PluginTime{took("ADD", "bridge", 30), took("ADD", "portmap", 4), took("ADD", "portmap", 2), took("DEL", "bridge", 9)}},
 		{Answered: ms(42), Plugins: []PluginTime{took("ADD", "bridge", 40), took("ADD", "portmap", 8)}},
-	})
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

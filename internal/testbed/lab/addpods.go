@@ -130,21 +130,8 @@ func (c *cluster) addPods(ctx context.Context, rt *cni.Runtime, news []*newcomer
 				return err
 			}
 			<-begin
-			ctx, cancel := context.WithTimeout(gctx, attachTimeout)
-			defer cancel()
-			got, err := rt.Add(ctx, attachment(c.conflists[0], n.ns, c.nodes[0].NS))
-			n.times.Added = since(time.Now())
-			n.ran(got.Times)
-			if err != nil {
-				return fmt.Errorf("network %s: %w", c.spec.Network, err)
-			}
-			v4 := slices.IndexFunc(got.Addresses, netip.Addr.Is4)
-			if v4 < 0 {
-				return fmt.Errorf("network %s gave %s no IPv4 address", c.spec.Network, n.ns.Name)
-			}
-			n.address = got.Addresses[v4]
-			if c.network.PodsAdded != nil {
-				return nil // it answers only once the agent is through
+			if err := c.addPod(gctx, rt, n, since); err != nil || c.network.PodsAdded != nil {
+				return err // or it answers only once the agent is through
 			}
 			return n.answer(gctx, from, since)
 		})
@@ -169,6 +156,24 @@ func (c *cluster) addPods(ctx context.Context, rt *cni.Runtime, news []*newcomer
 		n.times.Allocated = since(reserved[n.address.String()])
 	}
 	return err
+}
+
+// addPod runs one ADD.
+func (c *cluster) addPod(ctx context.Context, rt *cni.Runtime, n *newcomer, since func(time.Time) *time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, attachTimeout)
+	defer cancel()
+	got, err := rt.Add(ctx, attachment(c.conflists[0], n.ns, c.nodes[0].NS))
+	n.times.Added = since(time.Now())
+	n.ran(got.Times)
+	if err != nil {
+		return fmt.Errorf("network %s: %w", c.spec.Network, err)
+	}
+	v4 := slices.IndexFunc(got.Addresses, netip.Addr.Is4)
+	if v4 < 0 {
+		return fmt.Errorf("network %s gave %s no IPv4 address", c.spec.Network, n.ns.Name)
+	}
+	n.address = got.Addresses[v4]
+	return nil
 }
 
 // waitForPods lets the network's agent know of the pods, and waits for the
