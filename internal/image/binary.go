@@ -9,12 +9,12 @@ import (
 func architecture(binary string) (string, error) {
 	f, err := elf.Open(binary)
 	if err != nil {
-		return "", fmt.Errorf("%s is no program for Linux (%w)\nbuild one: CGO_ENABLED=0 GOOS=linux go build -o cnibench .", binary, err)
+		return "", fmt.Errorf("%s is no program for Linux (%w)\nbuild one: CGO_ENABLED=0 GOOS=linux go build -o cnibench github.com/cnibench/cnibench", binary, err)
 	}
 	defer f.Close()
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
-			return "", fmt.Errorf("%s needs shared libraries, which the image does not have\nbuild it static: CGO_ENABLED=0 go build -o cnibench .", binary)
+			return "", fmt.Errorf("%s needs shared libraries, which the image does not have\nbuild it static: CGO_ENABLED=0 go build -o cnibench github.com/cnibench/cnibench", binary)
 		}
 	}
 	switch f.Machine {
