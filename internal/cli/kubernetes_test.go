@@ -45,7 +45,7 @@ func newClusters(t *testing.T) *clusters {
 	t.Helper()
 	labtest.Root(t)
 	for tool, debianPackage := range map[string]string{"etcd": "etcd-server", "containerd": "containerd", "runc": "runc",
-		"conntrack": "conntrack", "nft": "nftables", "iptables": "iptables", "clang": "clang"} {
+		"conntrack": "conntrack", "nft": "nftables", "iptables": "iptables"} {
 		labtest.Tool(t, tool, debianPackage)
 	}
 	for _, program := range []string{"kubelet", "cnibench-flanneld", "cilium-agent"} {
