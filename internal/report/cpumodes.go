@@ -31,6 +31,10 @@ func modesChart(g *group, t result.Cell, rows []entry) *chart {
 		c.Series = append(c.Series, s)
 	}
 	c.Categories = categoriesOf(rows)
+	below := func(s series) bool { return slices.ContainsFunc(s.Y, func(v float64) bool { return v < 0 }) }
+	if slices.ContainsFunc(c.Series, below) {
+		c.Words += " A part to the left of 0 is less than what the machine did while nothing was measured: others were busy on it."
+	}
 	if len(c.Series) == 0 {
 		return nil
 	}

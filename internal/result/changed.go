@@ -25,7 +25,12 @@ func ChangedSettings(before, after Environment) []string {
 	maps("sysctl ", before.Host.Sysctls, after.Host.Sysctls)
 	maps("version of ", before.Tools, after.Tools)
 	for name := range union(before.Places, after.Places) {
-		a, b := before.Places[name], after.Places[name]
+		a, inA := before.Places[name]
+		b, inB := after.Places[name]
+		if inA != inB { // one line, not one for each of its settings
+			diff(name, place(inA), place(inB))
+			continue
+		}
 		diff(name+": kernel", a.Kernel, b.Kernel)
 		maps(name+": sysctl ", a.Sysctls, b.Sysctls)
 		maps(name+": offload ", a.Offloads, b.Offloads)
@@ -42,6 +47,13 @@ func orAbsent(s string) string {
 		return "(absent)"
 	}
 	return s
+}
+
+func place(there bool) string {
+	if there {
+		return "a place of the campaign"
+	}
+	return ""
 }
 
 func mtu(m map[string]int, dev string) string {

@@ -13,6 +13,7 @@ export function makeChart(block, filter) {
   const id = newId('chart');
   const name = ['chart', block.title, block.where].filter(Boolean).join(' ');
   const plot = make('div', { class: 'plot', role: 'img', 'aria-labelledby': id });
+  if (block.kind === 'stack') plot.style.minHeight = 26 * block.categories.length + 60 + 'px';
   const save = (kind) => saveButton(kind, name, () => saved(specOf(block, filter, widthFor(block, widest), true), kind));
   const tools = make('div', { class: 'tools' }, saveButton('CSV', name, () => numbersCSV(...numbers(block, filter))), save('SVG'), save('PNG'));
   const details = make('details', { class: 'numbers' }, make('summary', {}, 'The numbers'));

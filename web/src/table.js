@@ -2,6 +2,10 @@ import { cellText, cellValue, rankText } from './data.js';
 import { make, newId, svg } from './dom.js';
 import { saveButton, tableCSV } from './save.js';
 
+// longRows is how many rows stand on a page in full; more are looked through in a
+// box of their own.
+const longRows = 40;
+
 // makeTable builds a table; its refresh() hides what the filter does not want
 // and tells whether anything is left.
 export function makeTable(data, block, filter, drawn) {
@@ -18,7 +22,7 @@ export function makeTable(data, block, filter, drawn) {
   const element = make(
     'figure', { class: 'table' },
     make('div', { class: 'caption' }, make('figcaption', { id }, block.caption), tools),
-    make('div', { class: 'scroll', role: 'region', tabindex: '0', 'aria-labelledby': id }, table),
+    make('div', { class: rows.length > longRows ? 'scroll long' : 'scroll', role: 'region', tabindex: '0', 'aria-labelledby': id }, table),
     block.legend ? legend(data.steps) : null,
     block.notes ? make('ul', { class: 'notes' }, ...block.notes.map((n) => make('li', {}, n))) : null,
   );
