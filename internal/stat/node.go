@@ -12,6 +12,9 @@ import (
 func (c *campaign) nodes(d *cellData) map[string]Estimate {
 	var out map[string]Estimate
 	for _, m := range unit.NodeMetrics() {
+		if d.probes[result.ClientNode][m.Name] == nil && d.probes[result.ServerNode][m.Name] == nil {
+			continue
+		}
 		var all []float64
 		for _, s := range d.ok {
 			client, ok := s.probe(result.ClientNode, m.Name)
