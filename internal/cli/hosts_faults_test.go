@@ -148,6 +148,13 @@ func TestKilledController(t *testing.T) {
 		{"run", "long.yaml", "--inventory", f.inventory, "--out", "again"},
 	} {
 		p := f.tunedRun()
+		// While it lives nobody else changes the hosts under it.
+		if _, stderr, err := f.run(mend...); err == nil || !strings.Contains(stderr, "is in use by cnibench on") || f.sack("client") != "0" {
+			t.Errorf("beside a living run: %v\n%s", err, stderr)
+		}
+		if err := os.RemoveAll(f.path("again")); err != nil {
+			t.Fatal(err)
+		}
 		if err := syscall.Kill(p.PID(), syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}

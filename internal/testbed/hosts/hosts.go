@@ -41,6 +41,8 @@ type Bed struct {
 	ends     [2]*end
 	profiles []profile.Profile
 	standing bool // the program is on the hosts
+	// held keeps the hosts' locks, by name; nil: occupy was not called.
+	held map[string]*exec.Process
 
 	mu    sync.Mutex
 	tuned tuning // what the hosts have now
@@ -83,8 +85,12 @@ func Open(ctx context.Context, o Options) (*Bed, error) {
 	return b, nil
 }
 
-// Release removes what Open made on this machine. It is called after Close.
-func (b *Bed) Release() error { return b.player.close() }
+// Release lets the hosts go and removes what Open made on this machine. It is
+// called after Close.
+func (b *Bed) Release() error {
+	b.vacate()
+	return b.player.close()
+}
 
 // HasSink tells whether the inventory names where results are copied to.
 func (b *Bed) HasSink() bool { return b.inventory.Sink != nil }

@@ -16,6 +16,9 @@ import (
 // Bootstrap asks every host whether it can be used, and puts back what a
 // killed run left there.
 func (b *Bed) Bootstrap(ctx context.Context) error {
+	if err := b.occupy(ctx); err != nil {
+		return err
+	}
 	good, err := b.ask(ctx)
 	if len(good) == 0 || err != nil && !b.options.KeepGoing {
 		return err
@@ -77,6 +80,9 @@ func (b *Bed) tellMended(records []record) {
 func (b *Bed) Deploy(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if err := b.occupy(ctx); err != nil {
+		return err
+	}
 	vars := map[string]any{"program": b.options.Program}
 	b.standing = true // also where it fails half-way
 	_, err := b.player.play(ctx, b.inventory.Path, "deploy", vars, "")
@@ -87,6 +93,9 @@ func (b *Bed) Deploy(ctx context.Context) error {
 func (b *Bed) Destroy(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if err := b.occupy(ctx); err != nil {
+		return err
+	}
 	return b.destroy(ctx)
 }
 
