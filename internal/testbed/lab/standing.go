@@ -137,8 +137,10 @@ func nameIsFree(o Options, name string) error {
 	return nil
 }
 
-// ID names the lab; Dir is its folder.
-func (s *Standing) ID() string  { return s.state.ID }
+// ID names the lab.
+func (s *Standing) ID() string { return s.state.ID }
+
+// Dir is the lab's folder.
 func (s *Standing) Dir() string { return s.held.path }
 
 // Kubernetes is what is written down of it.

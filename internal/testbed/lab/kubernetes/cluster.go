@@ -122,7 +122,10 @@ func (c *Cluster) dead() error {
 	for _, r := range c.running {
 		select {
 		case <-r.process.Ended:
-			return fmt.Errorf("%s on %s ended: %v", r.name, r.node, r.process.Err)
+			if r.process.Err == nil {
+				return fmt.Errorf("%s on %s ended, with status 0", r.name, r.node)
+			}
+			return fmt.Errorf("%s on %s ended: %w", r.name, r.node, r.process.Err)
 		default:
 		}
 	}
