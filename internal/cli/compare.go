@@ -46,15 +46,13 @@ unless --anyway is given.`,
 			if err != nil {
 				return usageError{err}
 			}
-			if len(c.Differences) > 0 && !force {
-				return usageError{fmt.Errorf("the two sides were not measured alike:\n  %s\ncompare them all the same with --anyway", strings.Join(c.Differences, "\n  "))}
-			}
-			for _, d := range c.Differences {
-				fmt.Fprintln(stderr, "warning: the sides differ: "+d)
+			if err := sayDifferences(c, force, stderr); err != nil {
+				return err
 			}
 			var buf bytes.Buffer
-			t := terminalOf(stdout)
-			if err := report.WriteComparison(&buf, format, c, report.Options{Width: t.width, Color: t.color && output == "", Unicode: t.unicode}); err != nil {
+			opt := reportOptions(stdout)
+			opt.Color = opt.Color && output == ""
+			if err := report.WriteComparison(&buf, format, c, opt); err != nil {
 				return err
 			}
 			if output != "" {
@@ -74,6 +72,17 @@ unless --anyway is given.`,
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this file, whole or not at all")
 	cmd.Flags().BoolVar(&force, "anyway", false, "compare although kernel, CPU, MTU, versions or settings differ")
 	return cmd
+}
+
+// sayDifferences refuses sides that were not measured alike; forced, it warns.
+func sayDifferences(c stat.Comparison, forced bool, stderr io.Writer) error {
+	if len(c.Differences) > 0 && !forced {
+		return usageError{fmt.Errorf("the two sides were not measured alike:\n  %s\ncompare them all the same with --anyway", strings.Join(c.Differences, "\n  "))}
+	}
+	for _, d := range c.Differences {
+		fmt.Fprintln(stderr, "warning: the sides differ: "+d)
+	}
+	return nil
 }
 
 func compareDirs(baseDir, newDir string, threshold float64) (stat.Comparison, error) {
