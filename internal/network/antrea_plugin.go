@@ -63,10 +63,6 @@ func antreaAdd(args *skel.CmdArgs) (err error) {
 	ip := result.IPs[0]
 	address, _ := netip.AddrFromSlice(ip.Address.IP.To4())
 	ctx := context.Background()
-	datapath, err := o.vsctl(ctx, "get", "Bridge", antreaBridge, "datapath_type")
-	if err != nil {
-		return err
-	}
 	gateway, err := netlink.LinkByName(antreaGateway)
 	if err != nil {
 		return fmt.Errorf("device %s: %w", antreaGateway, err)
@@ -75,11 +71,8 @@ func antreaAdd(args *skel.CmdArgs) (err error) {
 	if _, err := podVeth(args, host, conf.MTU, nil); err != nil {
 		return err
 	}
-	if datapath == ovsUser+"\n" {
-		// A switch in user space would pass packets on without their checksums.
-		if err := netns.OffloadsOff(podNS(args), args.IfName); err != nil {
-			return err
-		}
+	if err := antreaChecksums(ctx, o, args); err != nil {
+		return err
 	}
 	mac, err := subnetPodSide(args, &ip.Address, ip.Gateway)
 	if err != nil {
@@ -106,6 +99,16 @@ func antreaAdd(args *skel.CmdArgs) (err error) {
 	result.Interfaces = []*current.Interface{{Name: host}, {Name: args.IfName, Mac: mac.String(), Sandbox: args.Netns}}
 	result.Routes = nil
 	return types.PrintResult(result, conf.CNIVersion)
+}
+
+// antreaChecksums has the pod sum up its packets itself where the switch is in user
+// space: that would pass them on without.
+func antreaChecksums(ctx context.Context, o ovs, args *skel.CmdArgs) error {
+	datapath, err := o.vsctl(ctx, "get", "Bridge", antreaBridge, "datapath_type")
+	if err != nil || datapath != ovsUser+"\n" {
+		return err
+	}
+	return netns.OffloadsOff(podNS(args), args.IfName)
 }
 
 // antreaDel is no error for a pod that is not there, or was added in part, nor

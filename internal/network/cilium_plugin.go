@@ -108,15 +108,8 @@ func ciliumEndpoint(conf ciliumConf, host netlink.Link, mac net.HardwareAddr, ip
 	if err != nil {
 		return err
 	}
-	for name := range spec.Maps {
-		if !strings.HasPrefix(name, ebpfPrefix) { // constants
-			continue
-		}
-		m, err := maps.need(name) // else the pod would have an empty one of its own
-		if err != nil {
-			return err
-		}
-		spec.Maps[name].MaxEntries = m.MaxEntries()
+	if err := asLargeAs(maps, spec); err != nil {
+		return err
 	}
 	coll, err := loadEBPF(spec, constants, maps, bpf.CiliumProgCnbFromContainer)
 	if err != nil {
@@ -145,6 +138,22 @@ func ciliumEndpoint(conf ciliumConf, host netlink.Link, mac net.HardwareAddr, ip
 		return err
 	}
 	return endpoints.Put(address6, endpoint)
+}
+
+// asLargeAs gives the maps of a program the sizes of the node's. One that the node
+// has not is an error: the pod would have an empty one of its own.
+func asLargeAs(node ebpfMaps, spec *ebpf.CollectionSpec) error {
+	for name := range spec.Maps {
+		if !strings.HasPrefix(name, ebpfPrefix) { // constants
+			continue
+		}
+		m, err := node.need(name)
+		if err != nil {
+			return err
+		}
+		spec.Maps[name].MaxEntries = m.MaxEntries()
+	}
+	return nil
 }
 
 // ciliumMaps are the node's: none of its programs names all of them.
