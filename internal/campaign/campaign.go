@@ -155,7 +155,7 @@ func (k Known) workload(name string) (workload.Spec, bool) {
 // Notes says what is no error and may still surprise, one line each, with a cure.
 func (c Campaign) Notes() []string {
 	var notes []string
-	if !c.hasNetwork(result.HostNetwork) {
+	if !c.hasNetwork(result.HostNetwork) && !c.onlyAddsPods() {
 		notes = append(notes, `no baseline: network "host" is not among the networks, so no efficiency is computed; add host to networks`)
 	}
 	var without []string
@@ -168,6 +168,13 @@ func (c Campaign) Notes() []string {
 		notes = append(notes, fmt.Sprintf("policies are for networks that enforce them: these do not, and are measured without: %s", strings.Join(without, ", ")))
 	}
 	return notes
+}
+
+// onlyAddsPods tells whether there is no workload that the bare network has too:
+// it has no pods to add.
+func (c Campaign) onlyAddsPods() bool {
+	traffic := func(w Workload) bool { return w.Name != workload.PodSetupName }
+	return len(c.Workloads) > 0 && !slices.ContainsFunc(c.Workloads, traffic)
 }
 
 // withPolicies tells whether any number of policies but none is asked for.

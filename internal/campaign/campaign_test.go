@@ -108,7 +108,7 @@ func TestDefaults(t *testing.T) {
 			{Name: "netperf", Test: []string{"TCP_STREAM"}},
 			{Name: "plain"},
 		},
-		MTU: []int{1500}, Families: []string{"ipv4"}, Probes: []string{"cpu", "process", "counters", "stacks"},
+		MTU: []int{1500}, Families: []string{"ipv4"}, Probes: []string{"cpu", "process", "counters", "stacks", "netfilter", "memory"},
 		Services: []int{1}, ServiceProxies: []string{"iptables"}, Policies: []int{0},
 		Sampling: Sampling{Seconds: 1, WarmupSeconds: 0.2, MinBlocks: 5, MaxBlocks: 20, TargetRelativeHalfwidth: 0.02, Confidence: 0.95, Retries: 1},
 	}
@@ -146,7 +146,7 @@ func TestEveryKey(t *testing.T) {
 			{Name: "netperf", Test: []string{"TCP_RR", "TCP_STREAM"}},
 			{Name: "iperf3", Protocol: []string{"udp", "tcp"}, MessageBytes: []int{1460}, Streams: []int{1}},
 		},
-		MTU: []int{1500, 9000}, Families: []string{"ipv4", "ipv6"}, Probes: []string{"cpu", "process", "counters", "stacks"},
+		MTU: []int{1500, 9000}, Families: []string{"ipv4", "ipv6"}, Probes: []string{"cpu", "process", "counters", "stacks", "netfilter", "memory"},
 		Services: []int{1, 10000}, ServiceProxies: []string{"iptables", "ebpf"}, Policies: []int{0, 1000},
 		Sampling: Sampling{Seconds: 0.5, WarmupSeconds: 0, MinBlocks: 3, MaxBlocks: 3, MaxSeconds: 300, TargetRelativeHalfwidth: 0.05, Confidence: 0.99, Retries: 0},
 	}

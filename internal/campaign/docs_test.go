@@ -23,7 +23,7 @@ import (
 
 // known are the real lists, as the command line gathers them.
 func known() campaign.Known {
-	k := campaign.Known{Testbeds: []string{"lab", "hosts"}, Profiles: profile.Names(), Probes: probe.Names()}
+	k := campaign.Known{Testbeds: []string{"lab", "hosts", campaign.Kubernetes}, Profiles: profile.Names(), Probes: probe.Names()}
 	for _, n := range network.List() {
 		k.Networks = append(k.Networks, n.Name)
 		if n.Policy {

@@ -12,7 +12,7 @@ func testKnown() Known {
 		Profiles:  []string{"default_settings", "kernel_optimizations"},
 		Testbeds:  []string{"lab", "kubernetes"},
 		Ladders:   []Ladder{{"flannel/vxlan", []string{"host", "calico/direct", "flannel/host-gw", "flannel/vxlan"}}},
-		Probes:    []string{"cpu", "process", "counters", "stacks"},
+		Probes:    []string{"cpu", "process", "counters", "stacks", "netfilter", "memory"},
 		Enforcing: []string{"calico/direct"}, ServiceProxies: []string{"iptables", "nftables", "ebpf"},
 		Workloads: []workload.Spec{
 			{Name: "tcp_stream", DefaultMessageBytes: 65536,

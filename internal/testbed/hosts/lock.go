@@ -65,7 +65,8 @@ func (h Host) hold(ctx context.Context, r *exec.Runner, who string) (*exec.Proce
 		err = &HostError{h.Name, "cannot be held for this run alone: " + why, "mend that, or use another host"}
 	}
 	if err != nil {
-		return nil, errors.Join(err, p.Kill(), p.Wait())
+		_, _ = p.Kill(), p.Wait() // why it ended is known
+		return nil, err
 	}
 	return nil, letGo(p)
 }

@@ -16,11 +16,11 @@ import (
 // Bootstrap asks every host whether it can be used, and puts back what a
 // killed run left there.
 func (b *Bed) Bootstrap(ctx context.Context) error {
-	if err := b.occupy(ctx); err != nil {
-		return err
-	}
 	good, err := b.ask(ctx)
 	if len(good) == 0 || err != nil && !b.options.KeepGoing {
+		return err
+	}
+	if err := b.occupy(ctx); err != nil {
 		return err
 	}
 	records, playErr := b.player.play(ctx, b.inventory.Path, "bootstrap", map[string]any{}, strings.Join(good, ","))
