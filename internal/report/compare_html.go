@@ -125,7 +125,13 @@ func bounds(e stat.Estimate) [2]float64 {
 	return [2]float64{e.Value, e.Value}
 }
 
-func changePercent(log float64) string { return fmt.Sprintf("%.2g %%", 100*math.Expm1(log)) }
+func changePercent(log float64) string {
+	percent := 100 * math.Expm1(log)
+	if math.Abs(percent) >= 10 { // two digits of 100 would be 1e+02
+		return fmt.Sprintf("%.0f %%", percent)
+	}
+	return fmt.Sprintf("%.2g %%", percent)
+}
 
 func compareRowOf(d *document, x stat.CellComparison, threshold, most float64) compareRow {
 	m, _ := findMetric(x.Metric)
