@@ -102,6 +102,7 @@ func ladderBridge() Network {
 	n := bridge()
 	n.Name, n.Summary = result.RungPrefix+"bridge", "a step of ladders: the network bridge, and bridged packets do not pass netfilter"
 	n.Wants = nil
+	n.NoServices = "bridged packets do not pass netfilter, so a pod of the same node would answer past the service"
 	base := n.SetUp
 	n.SetUp = func(ctx context.Context, self Node, nodes []Node) error {
 		if err := base(ctx, self, nodes); err != nil {
