@@ -90,15 +90,7 @@ func (c *cluster) newPods(ctx context.Context, news []*newcomer) error {
 	g := new(errgroup.Group)
 	g.SetLimit(parallel())
 	for _, n := range news {
-		g.Go(func() error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if _, err := netns.New(n.ns.Name); err != nil {
-				return err
-			}
-			return netns.SetSysctls(n.ns, podSettings()...)
-		})
+		g.Go(makeNamespace(ctx, n.ns, podSettings()))
 	}
 	return g.Wait()
 }

@@ -190,26 +190,28 @@ func (c *cluster) tellOfPods(ctx context.Context, news ...*newcomer) error {
 func (c *cluster) namespaces(ctx context.Context, st state, parallel int) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallel)
-	make := func(ns netns.NS, settings ...netns.Setting) {
-		g.Go(func() error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if _, err := netns.New(ns.Name); err != nil {
-				return err
-			}
-			return netns.SetSysctls(ns, settings...)
-		})
-	}
 	defaults := nodeDefaults(c.spec.IPv6)
-	make(st.fabric(c.index), fabricSettings()...)
+	g.Go(makeNamespace(ctx, st.fabric(c.index), fabricSettings()))
 	for i, n := range c.nodes {
-		make(n.NS, defaults...)
+		g.Go(makeNamespace(ctx, n.NS, defaults))
 		for _, p := range c.pods[i] {
-			make(p.ns, defaults...)
+			g.Go(makeNamespace(ctx, p.ns, defaults))
 		}
 	}
 	return g.Wait()
+}
+
+// makeNamespace gives what makes a namespace with settings.
+func makeNamespace(ctx context.Context, ns netns.NS, settings []netns.Setting) func() error {
+	return func() error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if _, err := netns.New(ns.Name); err != nil {
+			return err
+		}
+		return netns.SetSysctls(ns, settings...)
+	}
 }
 
 // nodeDefaults are podSettings and, where there is IPv6, what that wants.

@@ -163,20 +163,9 @@ func (s *Standing) Wire(ctx context.Context) error {
 	nodes := append([]network.Node{s.Control}, s.Nodes...)
 	defaults := nodeDefaults(k.IPv6)
 	g, ctx := errgroup.WithContext(ctx)
-	create := func(ns netns.NS, settings ...netns.Setting) {
-		g.Go(func() error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if _, err := netns.New(ns.Name); err != nil {
-				return err
-			}
-			return netns.SetSysctls(ns, settings...)
-		})
-	}
-	create(s.Fabric, fabricSettings()...)
+	g.Go(makeNamespace(ctx, s.Fabric, fabricSettings()))
 	for _, n := range nodes {
-		create(n.NS, defaults...)
+		g.Go(makeNamespace(ctx, n.NS, defaults))
 	}
 	if err := g.Wait(); err != nil {
 		return err

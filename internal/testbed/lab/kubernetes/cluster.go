@@ -13,17 +13,21 @@ import (
 
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/image"
+	"github.com/cnibench/cnibench/internal/kube"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 )
+
+// object is one of the API's.
+type object = map[string]any
 
 // Cluster is a Kubernetes while it is being made.
 type Cluster struct {
 	Spec Spec
 	// API is the API server, spoken to as cluster admin. It answers from
 	// CNI.StartOnce and CNI.StartNode on.
-	API *API
+	API *kube.Client
 
 	options  Options
 	cni      CNI

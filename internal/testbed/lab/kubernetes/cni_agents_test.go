@@ -89,10 +89,10 @@ func TestAgentsInCluster(t *testing.T) {
 				for _, timing := range info.Kubernetes.Timings {
 					t.Logf("%-24s %6.3f s, at %6.3f s", timing.Part, timing.Seconds, timing.EndedAt)
 				}
-				api := connect(t, info.Kubernetes.Kubeconfig)
+				api := connect(t, info)
 				checkText(t, api, "/api/v1/namespaces/"+test.configMap, test.says)
 				checkText(t, api, "/api/v1/nodes/node1", test.node)
-				checkPaths(t, api, info)
+				checkPaths(t, api)
 				if _, err := lab.Down(t.Context(), o.Lab, info.ID); err != nil {
 					t.Error(err)
 				}
@@ -127,7 +127,7 @@ func needCNI(t *testing.T, name string) {
 	}
 }
 
-func checkText(t *testing.T, api *API, path, want string) {
+func checkText(t *testing.T, api *kube.Client, path, want string) {
 	t.Helper()
 	var got json.RawMessage
 	if err := api.Get(t.Context(), path, &got); err != nil || !strings.Contains(string(got), want) {
@@ -137,7 +137,7 @@ func checkText(t *testing.T, api *API, path, want string) {
 
 // checkPaths runs two pods on node1 and one on node2, and asks each for its name
 // from the first, then a service of the other two until both have answered.
-func checkPaths(t *testing.T, api *API, info lab.Info) {
+func checkPaths(t *testing.T, api *kube.Client) {
 	t.Helper()
 	// Cilium's agents compile before a first pod runs, which takes as long as the
 	// machine is busy.
@@ -174,16 +174,12 @@ func checkPaths(t *testing.T, api *API, info lab.Info) {
 		addresses[name] = net.JoinHostPort(waitPod(ctx, t, api, inDefault+"pods/"+name).String(), fmt.Sprint(namePort))
 	}
 	t.Logf("pods run after %.3f s", time.Since(begin).Seconds())
-	client, err := kube.Connect(info.Kubernetes.Kubeconfig, "")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, name := range []string{"near", "far"} {
-		until(ctx, t, addresses[name], func() (string, bool) { got := ask(ctx, client, addresses[name]); return got, got == name })
+		until(ctx, t, addresses[name], func() (string, bool) { got := ask(ctx, api, addresses[name]); return got, got == name })
 	}
 	var heard []string
 	until(ctx, t, "the service", func() (string, bool) {
-		got := ask(ctx, client, "10.96.0.77:80")
+		got := ask(ctx, api, "10.96.0.77:80")
 		heard = append(heard, got)
 		return got, slices.Contains(heard, "near") && slices.Contains(heard, "far")
 	})

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/kube"
 	"github.com/cnibench/cnibench/internal/network"
 )
 
@@ -27,7 +28,9 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	if err := c.startAPI(ctx); err != nil {
 		return err
 	}
-	if err := c.timed("API server", func() error { return c.wait(ctx, "the API server", func() error { return c.API.ready(ctx) }) }); err != nil {
+	if err := c.timed("API server", func() error {
+		return c.wait(ctx, "the API server", func() error { return c.API.Get(ctx, "/readyz", nil) })
+	}); err != nil {
 		return err
 	}
 	if err := c.makeNodes(ctx); err != nil {
@@ -104,13 +107,11 @@ func (c *Cluster) openDoor() error {
 	if err != nil {
 		return err
 	}
-	config, err := c.pki.tls(admin)
-	if err != nil {
+	if err := c.adminKubeconfig("https://"+listener.Addr().String(), admin); err != nil {
 		return err
 	}
-	server := "https://" + listener.Addr().String()
-	c.API = newAPI(server, config)
-	return c.adminKubeconfig(server, admin)
+	c.API, err = kube.Connect(c.standing.Kubernetes().Kubeconfig, c.Spec.Name)
+	return err
 }
 
 // startControllers starts what acts on the API's objects.

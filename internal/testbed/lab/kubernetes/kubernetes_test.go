@@ -3,9 +3,6 @@ package kubernetes
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/base64"
 	"fmt"
 	"io"
 	"net/netip"
@@ -17,12 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goccy/go-yaml"
-
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/cni"
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/image"
+	"github.com/cnibench/cnibench/internal/kube"
 	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
@@ -132,7 +128,7 @@ func TestUpRunsPodsAndLeavesNothingInCluster(t *testing.T) {
 		for _, timing := range info.Kubernetes.Timings {
 			t.Logf("%-24s %6.3f s, at %6.3f s", timing.Part, timing.Seconds, timing.EndedAt)
 		}
-		api := connect(t, info.Kubernetes.Kubeconfig)
+		api := connect(t, info)
 		checkPods(t, api, info)
 		checkService(t, info)
 		checkFrozen(t, api, o)
@@ -198,51 +194,19 @@ func leavesNothing(t *testing.T, dir string, f func() []string) {
 	labtest.LeavesNothing(t, labtest.Ours{Dir: dir, Program: options(nil, "").Self}, f)
 }
 
-// connect makes of a kubeconfig what speaks to its API server.
-func connect(t *testing.T, kubeconfig string) *API {
+// connect is a connection to a cluster that came up.
+func connect(t *testing.T, info lab.Info) *kube.Client {
 	t.Helper()
-	data, err := os.ReadFile(kubeconfig)
+	client, err := kube.Connect(info.Kubernetes.Kubeconfig, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var k struct {
-		Clusters []struct {
-			Cluster struct {
-				Server string
-				CA     string `yaml:"certificate-authority-data"`
-			}
-		}
-		Users []struct {
-			User struct {
-				Cert string `yaml:"client-certificate-data"`
-				Key  string `yaml:"client-key-data"`
-			}
-		}
-	}
-	if err := yaml.Unmarshal(data, &k); err != nil || len(k.Clusters) != 1 || len(k.Users) != 1 {
-		t.Fatalf("kubeconfig: %v\n%s", err, data)
-	}
-	cert, err := tls.X509KeyPair(decode(t, k.Users[0].User.Cert), decode(t, k.Users[0].User.Key))
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(decode(t, k.Clusters[0].Cluster.CA))
-	return newAPI(k.Clusters[0].Cluster.Server, &tls.Config{Certificates: []tls.Certificate{cert}, RootCAs: roots, MinVersion: tls.VersionTLS12})
-}
-
-func decode(t *testing.T, text string) []byte {
-	t.Helper()
-	data, err := base64.StdEncoding.DecodeString(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return client
 }
 
 // checkPods runs a pod on each node, under what Pod Security "restricted" asks,
 // and goes from the one's node to the other.
-func checkPods(t *testing.T, api *API, info lab.Info) {
+func checkPods(t *testing.T, api *kube.Client, info lab.Info) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -301,7 +265,7 @@ func checkService(t *testing.T, info lab.Info) {
 	}
 }
 
-func waitPod(ctx context.Context, t *testing.T, api *API, path string) netip.Addr {
+func waitPod(ctx context.Context, t *testing.T, api *kube.Client, path string) netip.Addr {
 	t.Helper()
 	var pod struct {
 		Status struct{ Phase, PodIP string }
@@ -322,7 +286,7 @@ func waitPod(ctx context.Context, t *testing.T, api *API, path string) netip.Add
 
 // checkFrozen: a frozen cluster takes no processor time and answers nobody; it
 // goes on as if nothing had been.
-func checkFrozen(t *testing.T, api *API, o Options) {
+func checkFrozen(t *testing.T, api *kube.Client, o Options) {
 	t.Helper()
 	if err := lab.SetFrozen(t.Context(), o.Lab, "test", true); err != nil {
 		t.Fatal(err)
@@ -334,7 +298,7 @@ func checkFrozen(t *testing.T, api *API, o Options) {
 	before := ticks(t, labs)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if err := api.ready(ctx); err == nil {
+	if err := api.Get(ctx, "/readyz", nil); err == nil {
 		t.Error("a frozen API server answers")
 	}
 	if after := ticks(t, labs); after != before {
@@ -345,7 +309,7 @@ func checkFrozen(t *testing.T, api *API, o Options) {
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if err := api.ready(ctx); err != nil {
+	if err := api.Get(ctx, "/readyz", nil); err != nil {
 		t.Errorf("after it was frozen: %v", err)
 	}
 	if err := lab.SetFrozen(t.Context(), o.Lab, "other", true); err == nil || !strings.Contains(err.Error(), "there are [test]") {

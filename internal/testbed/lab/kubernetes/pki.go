@@ -4,7 +4,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -141,17 +140,6 @@ func (p *pki) serviceAccountKey() error {
 }
 
 func (p *pki) file(name string) string { return filepath.Join(p.dir, name) }
-
-// tls is the configuration of a client that is who the identity says.
-func (p *pki) tls(id identity) (*tls.Config, error) {
-	cert, err := tls.X509KeyPair(id.cert, id.key)
-	if err != nil {
-		return nil, err
-	}
-	roots := x509.NewCertPool()
-	roots.AddCert(p.cert)
-	return &tls.Config{Certificates: []tls.Certificate{cert}, RootCAs: roots, MinVersion: tls.VersionTLS12}, nil
-}
 
 func pemOf(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
