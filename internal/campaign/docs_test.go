@@ -24,7 +24,7 @@ import (
 // known are the real lists, as the command line gathers them.
 func known() campaign.Known {
 	k := campaign.Known{Testbeds: []string{"lab", "hosts", campaign.Kubernetes}, Profiles: profile.Names(), Probes: probe.Names()}
-	for _, n := range network.List() {
+	for _, n := range network.Choices() {
 		k.Networks = append(k.Networks, n.Name)
 		if n.Policy {
 			k.Enforcing = append(k.Enforcing, n.Name)

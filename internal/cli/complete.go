@@ -109,7 +109,7 @@ func contexts(cmd *cobra.Command, _ []string, begin string) ([]string, cobra.She
 
 func networkNames() []string {
 	var all []string
-	for _, n := range network.List() {
+	for _, n := range network.Choices() {
 		all = append(all, n.Name)
 	}
 	return all

@@ -17,7 +17,7 @@ import (
 // packages that own them.
 func known() campaign.Known {
 	k := campaign.Known{Testbeds: []string{"lab", "hosts", campaign.Kubernetes}, Profiles: profile.Names(), Probes: probe.Names()}
-	for _, n := range network.List() {
+	for _, n := range network.Choices() {
 		k.Networks = append(k.Networks, n.Name)
 		if n.Policy {
 			k.Enforcing = append(k.Enforcing, n.Name)

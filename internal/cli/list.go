@@ -182,6 +182,7 @@ func writeNetworks(w io.Writer, rows []listed) error {
 		}
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", r.Name, kind, encapsulation, here, r.Summary)
 	}
+	fmt.Fprintln(tw, "\nEach that has pods can be named with +sockmap too: TCP between pods of one node then goes from socket to socket.")
 	return tw.Flush()
 }
 

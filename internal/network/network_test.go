@@ -39,13 +39,35 @@ func TestListIsWhole(t *testing.T) {
 		if (n.Encapsulation == "") != (n.Overhead == 0) || n.PodMTU(1500) != 1500-n.Overhead {
 			t.Errorf("%s: encapsulation %q takes %d bytes", n.Name, n.Encapsulation, n.Overhead)
 		}
-		if got, err := Find(n.Name); err != nil || got.Name != n.Name {
-			t.Errorf("%s is not found: %v", n.Name, err)
-		}
 	}
 	_, err := Find("flanel/vxlan")
 	if err == nil || !strings.Contains(err.Error(), "known: host, bridge, docker/bridge") {
 		t.Errorf("error %v does not list the known names", err)
+	}
+}
+
+// TestChoices: the acceleration is on top of whatever has pods, and nowhere twice.
+func TestChoices(t *testing.T) {
+	names := map[string]bool{}
+	for _, n := range Choices() {
+		if names[n.Name] {
+			t.Errorf("%s is there twice", n.Name)
+		}
+		names[n.Name] = true
+		if fast := strings.HasSuffix(n.Name, "+sockmap"); fast != (n.Cgroup != nil) || strings.Count(n.Name, "+sockmap") > 1 {
+			t.Errorf("%s: accelerated %v", n.Name, n.Cgroup != nil)
+		}
+		if got, err := Find(n.Name); err != nil || got.Name != n.Name {
+			t.Errorf("%s is not found: %v", n.Name, err)
+		}
+	}
+	for name, want := range map[string]bool{
+		"flannel/vxlan+sockmap": true, "antrea/geneve+sockmap": true, "macvlan+sockmap": true,
+		"host+sockmap": false, "hpc/singularity+sockmap": false, "ladder/bridge+sockmap": false,
+	} {
+		if names[name] != want {
+			t.Errorf("%s can be asked for: %v, want %v", name, names[name], want)
+		}
 	}
 }
 

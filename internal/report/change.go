@@ -44,12 +44,10 @@ func otherChoices(network string) []other {
 		out = append(out, other{"flannel/vxlan", noPolicy})
 	case "flannel/udp":
 		out = append(out, other{"flannel/vxlan", "the tunnel in the kernel instead of a program"})
-	case "calico/direct", "macvlan":
-		out = append(out, other{network + "+sockmap", "passing data from socket to socket (sockmap)"})
 	case "docker/bridge":
 		out = append(out, other{"macvlan", "a device of its own for each pod instead of the bridge"})
 	}
-	return out
+	return append(out, other{network + "+sockmap", "passing data from socket to socket (sockmap)"})
 }
 
 // changes are the other choices that the campaign measured at the same place, or
