@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -30,8 +31,14 @@ func (e ends) manyFlows() (pair, error) {
 	return pair{client: -1, server: server, flows: &flows{ends: e, at: at, port: 20_000}}, nil
 }
 
-// open gives n clients, each of which sends one datagram.
+// graceTime is more than the kernel takes until it frees what was closed (RCU):
+// some ticks of its clock. What it freed later would be counted.
+const graceTime = 100 * time.Millisecond
+
+// open gives n clients, each of which sends one datagram, when those before are
+// no more.
 func (f *flows) open(n int) (clients []int, err error) {
+	time.Sleep(graceTime)
 	err = netns.Do(f.ends.Client, func() error {
 		for range n {
 			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
