@@ -105,29 +105,46 @@ func sweeps(w io.Writer, got counted) {
 	}
 	fmt.Fprint(w, " instructions per rule |\n|---|"+strings.Repeat("---:|", len(sweepCounts())+1)+"\n")
 	for _, kind := range sweepKinds() {
-		line := "| " + kind + " |"
-		var xs, ys []float64
+		r := row{head: kind}
 		for _, n := range sweepCounts() {
 			s := subject{Network: sweepNetwork}
 			if n > 0 {
 				s.Rules = rules{Kind: kind, Count: n}
 			}
 			counts, err := got.find(s, "udp_stream", result.InterHost, 0)
-			if err != nil {
-				line += " " + err.Error() + " |"
-				continue
-			}
-			for _, y := range counts {
-				xs, ys = append(xs, float64(n)), append(ys, y)
-			}
-			line += fmt.Sprintf(" %.0f |", stats.Mean(counts))
+			r.add(n, counts, err)
 		}
-		if len(xs) > 2 {
-			b := slope(xs, ys)
-			line += fmt.Sprintf(" %.2f ± %.2f |", b.mean, b.half)
-		}
-		fmt.Fprintln(w, line)
+		fmt.Fprintln(w, r)
 	}
+}
+
+// row is what a count of rules or services takes, one cell for each, and at its
+// end what each of them takes.
+type row struct {
+	head   string
+	cells  []string
+	xs, ys []float64
+}
+
+// add takes the counts of n rules or services, or why there are none.
+func (r *row) add(n int, counts []float64, err error) {
+	if err != nil {
+		r.cells = append(r.cells, err.Error())
+		return
+	}
+	for _, y := range counts {
+		r.xs, r.ys = append(r.xs, float64(n)), append(r.ys, y)
+	}
+	r.cells = append(r.cells, fmt.Sprintf("%.0f", stats.Mean(counts)))
+}
+
+func (r row) String() string {
+	cells := append([]string{r.head}, r.cells...)
+	if len(r.xs) > 2 {
+		b := slope(r.xs, r.ys)
+		cells = append(cells, fmt.Sprintf("%.2f ± %.2f", b.mean, b.half))
+	}
+	return "| " + strings.Join(cells, " | ") + " |"
 }
 
 // changeFound is how much more one takes than the other, in percent.

@@ -1,12 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-
-	"github.com/aclements/go-moremath/stats"
 
 	"github.com/cnibench/cnibench/internal/result"
 )
@@ -61,27 +60,14 @@ func serviceTable(w io.Writer, got counted) {
 	}
 	fmt.Fprint(w, " instructions per service |\n|---|"+strings.Repeat("---:|", len(columns)+1)+"\n")
 	for _, proxy := range servicesBy() {
-		line := "| " + proxy + " |"
-		var xs, ys []float64
+		r := row{head: proxy}
 		for _, n := range columns {
-			if !slices.Contains(serviceCounts(proxy), n) {
-				line += " not loaded |"
-				continue
+			counts, err := []float64(nil), errors.New("not loaded")
+			if slices.Contains(serviceCounts(proxy), n) {
+				counts, err = got.find(subject{Network: servicesNetwork, Services: services{proxy, n}}, toServices().Workload, toServices().Placement, 0)
 			}
-			counts, err := got.find(subject{Network: servicesNetwork, Services: services{proxy, n}}, toServices().Workload, toServices().Placement, 0)
-			if err != nil {
-				line += " " + err.Error() + " |"
-				continue
-			}
-			for _, y := range counts {
-				xs, ys = append(xs, float64(n)), append(ys, y)
-			}
-			line += fmt.Sprintf(" %.0f |", stats.Mean(counts))
+			r.add(n, counts, err)
 		}
-		if len(xs) > 2 {
-			b := slope(xs, ys)
-			line += fmt.Sprintf(" %.2f ± %.2f |", b.mean, b.half)
-		}
-		fmt.Fprintln(w, line)
+		fmt.Fprintln(w, r)
 	}
 }
