@@ -13,7 +13,9 @@ func TestBackground(t *testing.T) {
 	for _, test := range []string{TCPStream, TCPRR} {
 		t.Run(test, func(t *testing.T) {
 			cfg := quick(test)
-			cfg.BackgroundStreams, cfg.Warmup, cfg.Window = n, 200*time.Millisecond, 500*time.Millisecond
+			// So long that what a stream catches up of a time before the window
+			// (paceDebt, no more) is half of what is forgiven below.
+			cfg.BackgroundStreams, cfg.Warmup, cfg.Window = n, 200*time.Millisecond, 20*time.Duration(paceDebt)
 			if test == TCPStream {
 				cfg.RateBitsPerSecond = 20e6 // so that it takes nothing from the others
 			}
