@@ -67,7 +67,7 @@ func (d *decoder) checkNetwork(where place, n Network, testbed string) {
 		switch {
 		case n.Conflist != "" || n.Conflists != nil:
 			d.fail(where, "measure it in the lab", "a conflist is of the lab: a cluster has the network that it has")
-		case found && testbed != Kubernetes:
+		case found && testbed != Kubernetes && testbed != Hosts:
 			d.fail(where, "name the network, or write testbed: kubernetes", "a network is %s on a cluster, and the testbed is %s", Detected, testbed)
 		case !found && n.Name != result.HostNetwork:
 			d.fail(where, "write detected: reports then have the name that was found", "network %q is no choice on a cluster", n.Name)

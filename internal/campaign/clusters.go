@@ -11,6 +11,8 @@ import (
 const (
 	// Kubernetes is the testbed of clusters.
 	Kubernetes = "kubernetes"
+	// Hosts is the testbed of bare machines, which may be nodes of a Kubernetes.
+	Hosts = "hosts"
 	// Detected stands in a campaign for the network that a cluster turns out to
 	// have. Plans and records have the name that was found.
 	Detected = "detected"
@@ -86,22 +88,7 @@ func (c Campaign) OnClusters() (Campaign, []string) {
 	if c.Testbed == Kubernetes {
 		return c, nil
 	}
-	var left []string
-	var networks []Network
-	for _, n := range c.Networks {
-		if n.Name == result.HostNetwork {
-			networks = append(networks, n)
-		} else {
-			left = append(left, n.Name)
-		}
-	}
-	if len(left) > 0 {
-		networks = append(networks, Network{Name: Detected})
-	}
-	var notes []string
-	if len(left) > 0 {
-		notes = append(notes, fmt.Sprintf("in place of %s the network that the cluster has is measured", strings.Join(left, ", ")))
-	}
+	notes := c.detect()
 	for _, g := range []struct {
 		what   string
 		values []string
@@ -114,9 +101,54 @@ func (c Campaign) OnClusters() (Campaign, []string) {
 	if len(c.MTU) > 1 || slices.ContainsFunc(c.MTU, func(n int) bool { return n != 1500 }) {
 		notes = append(notes, "the MTU is no choice on a cluster: that of its nodes is measured")
 	}
-	c.Testbed, c.Networks, c.Links, c.Profiles = Kubernetes, networks, []string{"unshaped"}, []string{"default_settings"}
+	c.Testbed, c.Links, c.Profiles = Kubernetes, []string{"unshaped"}, []string{"default_settings"}
 	c.asFound()
 	return c, notes
+}
+
+// OnNodes is the campaign between hosts that are nodes of a Kubernetes, and what
+// of it gives way to what the cluster has. Profiles and MTUs stay: hosts are given
+// them.
+func (c Campaign) OnNodes() (Campaign, []string) {
+	notes := c.detect()
+	c.Services, c.ServiceProxies = nil, nil
+	return c, notes
+}
+
+// detect puts the network that a cluster has in place of those of labs.
+func (c *Campaign) detect() (notes []string) {
+	var left []string
+	var networks []Network
+	for _, n := range c.Networks {
+		switch n.Name {
+		case result.HostNetwork:
+			networks = append(networks, n)
+		case Detected:
+		default:
+			left = append(left, n.Name)
+		}
+	}
+	if len(networks) < len(c.Networks) {
+		networks = append(networks, Network{Name: Detected})
+	}
+	if len(left) > 0 {
+		notes = append(notes, fmt.Sprintf("in place of %s the network that the cluster has is measured", strings.Join(left, ", ")))
+	}
+	c.Networks = networks
+	return notes
+}
+
+// Named is the campaign with what was found in place of what is to be detected.
+func (c Campaign) Named(found Found) Campaign {
+	networks := make([]Network, len(c.Networks))
+	for i, n := range c.Networks {
+		if n.Name == Detected {
+			n.Name, n.Enforces = found.Network, found.Enforces
+		}
+		networks[i] = n
+	}
+	c.Networks = networks
+	return c
 }
 
 func clusterKeys() []key {

@@ -101,7 +101,7 @@ func campaignKeys(known Known) []key {
 		{name: "clusters", defDoc: "the kubeconfig's current context", kind: "cluster", example: "[{name: a, context: a}, {name: b, context: b}]",
 			doc: "The Kubernetes clusters to measure, of the testbed kubernetes. Several are measured in turns, inside the same blocks."},
 		{name: "networks", defDoc: "required; on kubernetes [host, detected]", kind: "network", names: append(closed(known.Networks), Detected), example: "[host, bridge]",
-			doc: "The networks to measure: a name that is built in, or a mapping with a conflist of your own. host is the bare network under them, the baseline of every efficiency: without it no efficiency is computed. On kubernetes a network is found out, and is written as detected."},
+			doc: "The networks to measure: a name that is built in, or a mapping with a conflist of your own. host is the bare network under them, the baseline of every efficiency: without it no efficiency is computed. The network of a cluster is found out, and is written as detected: on kubernetes, and on hosts that are nodes of one."},
 		{name: "ladders", kind: "network with a ladder", names: closed(known.ladderNames()), example: "[flannel/vxlan]",
 			doc: "Networks whose cost `cnibench explain` splits into steps: those on the way up from host (a veth pair, a bridge, connection tracking …) are measured beside them, as if they were among networks."},
 		{name: "links", def: "[unshaped]", kind: "link", names: closed(known.Links), example: "[1-gigabit, 10-gigabit]",

@@ -10,7 +10,7 @@ func testKnown() Known {
 		Networks:  []string{"host", "bridge", "flannel/vxlan", "flannel/host-gw", "calico/direct", "macvlan"},
 		Links:     []string{"unshaped", "1-gigabit", "10-gigabit"},
 		Profiles:  []string{"default_settings", "kernel_optimizations"},
-		Testbeds:  []string{"lab", "kubernetes"},
+		Testbeds:  []string{"lab", "hosts", "kubernetes"},
 		Ladders:   []Ladder{{"flannel/vxlan", []string{"host", "calico/direct", "flannel/host-gw", "flannel/vxlan"}}},
 		Probes:    []string{"cpu", "process", "counters", "stacks", "netfilter", "memory"},
 		Enforcing: []string{"calico/direct"}, ServiceProxies: []string{"iptables", "nftables", "ebpf"},

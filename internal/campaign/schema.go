@@ -32,8 +32,9 @@ func Schema(known Known) ([]byte, error) {
 			"then": schema{"properties": schema{"mtu": schema{"items": schema{"minimum": minIPv6MTU}}}}},
 		{"if": schema{"required": []string{"testbed"}, "properties": schema{"testbed": schema{"const": Kubernetes}}},
 			"then": schema{"properties": given},
-			"else": schema{"required": []string{"networks"}, "properties": schema{"clusters": false,
-				"networks": schema{"items": schema{"not": schema{"const": Detected}}}}}},
+			"else": schema{"required": []string{"networks"}, "properties": schema{"clusters": false}}},
+		{"if": schema{"required": []string{"testbed"}, "properties": schema{"testbed": schema{"enum": []string{Kubernetes, Hosts}}}},
+			"else": schema{"properties": schema{"networks": schema{"items": schema{"not": schema{"const": Detected}}}}}},
 	}
 	out, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {

@@ -22,8 +22,8 @@ type hostFlags struct {
 }
 
 func (f *hostFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.inventory, "inventory", "", "the Ansible inventory that names client, server and sink, for the testbed hosts")
-	flags.BoolVar(&f.keepGoing, "keep-going", false, "where one host fails, go on with the others; without the sink if need be")
+	flags.StringVar(&f.inventory, "inventory", "", "the Ansible inventory that names client, server, control plane and sink, for the testbed hosts")
+	flags.BoolVar(&f.keepGoing, "keep-going", false, "where one host fails, go on with the others; without the sink or the cluster if need be")
 }
 
 func hostsCommand(stderr io.Writer) *cobra.Command {
@@ -31,8 +31,8 @@ func hostsCommand(stderr io.Writer) *cobra.Command {
 		Use:   "hosts bootstrap|deploy|collect|destroy|reset",
 		Short: "the steps of a run between bare machines, one by one",
 		Long: `The machines are named by an Ansible inventory: one host in the group client,
-one in server, and, where results are to be copied, one in sink. run does all
-steps itself; each can be done again at any time. All that is changed on a host
+one in server, where they are nodes of a Kubernetes one in control_plane, and, where
+results are to be copied, one in sink. run does all steps itself; each can be done again at any time. All that is changed on a host
 is kept there before, and put back by destroy, or by reset after a kill.`,
 		Example: `  cnibench run campaign.yaml --testbed hosts --inventory hosts.yml
   cnibench hosts reset --inventory hosts.yml`,
@@ -45,8 +45,8 @@ is kept there before, and put back by destroy, or by reset after a kill.`,
 	}{
 		{"bootstrap", "ask every host whether it can be used, and put back what a killed run left", "the hosts can be used", (*hosts.Bed).Bootstrap},
 		{"deploy", "copy this program to client and server", "cnibench is on client and server", (*hosts.Bed).Deploy},
-		{"destroy", "remove what was copied and put all settings back", "the hosts are as they were", (*hosts.Bed).Destroy},
-		{"reset", "as destroy, after a run that was killed", "the hosts are as they were", (*hosts.Bed).Destroy},
+		{"destroy", "remove what was copied and put all settings back", "the hosts are as they were", destroy},
+		{"reset", "as destroy, after a run that was killed", "the hosts are as they were", destroy},
 	} {
 		cmd.AddCommand(hostStep(stderr, step.name, step.short, step.done, step.do))
 	}
@@ -139,6 +139,11 @@ func runOnHosts(ctx context.Context, runner *exec.Runner, path string, c campaig
 	bed, err := openHosts(ctx, runner, f.hosts, stderr)
 	if err != nil {
 		return err
+	}
+	if bed.HasCluster() {
+		if c, err = joinCluster(ctx, bed, c, f, stderr); err != nil {
+			return errors.Join(err, bed.Release())
+		}
 	}
 	dir, err := runOn(ctx, bed, path, c, f, stdout, stderr)
 	if err == nil && bed.HasSink() {

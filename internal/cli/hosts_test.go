@@ -31,9 +31,23 @@ type farm struct {
 	env       []string
 	sshd      map[string]*exec.Process // by role
 	ns        map[string]netns.NS
+	addresses map[string]string // of those with an sshd, by role
+	// nodes tells that the machines are nodes of a Kubernetes, with mounts of their own.
+	nodes bool
 }
 
 func newFarm(t *testing.T) *farm {
+	t.Helper()
+	f := openFarm(t)
+	f.addresses = map[string]string{"client": "198.18.0.1", "server": "198.18.0.2", "sink": "198.18.0.4"}
+	f.namespaces(map[string]string{"node1": "client", "node2": "server", "node3": "control", "node4": "sink"},
+		"lab", "up", "--network", "host", "--nodes", "4", "--json")
+	f.startAll()
+	return f
+}
+
+// openFarm is one without machines.
+func openFarm(t *testing.T) *farm {
 	t.Helper()
 	labtest.Root(t)
 	labtest.Tool(t, "/usr/sbin/sshd", "openssh-server")
@@ -55,16 +69,21 @@ func newFarm(t *testing.T) *farm {
 			t.Error(err)
 		}
 	})
-	f.namespaces()
+	return f
+}
+
+// startAll starts sshd on all machines, and writes the inventory.
+func (f *farm) startAll() {
+	f.t.Helper()
 	for _, key := range []string{"user", "host", "stranger"} {
 		f.must(exec.Cmd{Argv: []string{"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f.path(key)}})
 	}
 	f.copy("user.pub", "authorized_keys")
 	if err := os.Mkdir("/run/sshd", 0o755); err == nil { // what the service would make
-		t.Cleanup(func() { os.Remove("/run/sshd") })
+		f.t.Cleanup(func() { os.Remove("/run/sshd") })
 	}
 	var known strings.Builder
-	for role, address := range addresses() {
+	for role, address := range f.addresses {
 		f.write(role+".conf", fmt.Sprintf("HostKey %s\nAuthorizedKeysFile %s\nListenAddress %s\nPidFile none\nUsePAM no\nStrictModes no\nPermitRootLogin prohibit-password\n",
 			f.path("host"), f.path("authorized_keys"), address))
 		f.startSSHD(role)
@@ -72,11 +91,6 @@ func newFarm(t *testing.T) *farm {
 	}
 	f.write("known_hosts", known.String())
 	f.inventory = f.newInventory("hosts.yml", "user", nil)
-	return f
-}
-
-func addresses() map[string]string {
-	return map[string]string{"client": "198.18.0.1", "server": "198.18.0.2", "sink": "198.18.0.4"}
 }
 
 func (f *farm) path(name string) string { return filepath.Join(f.dir, name) }
@@ -115,18 +129,18 @@ func (f *farm) must(c exec.Cmd) string {
 	return string(res.Stdout)
 }
 
-// namespaces are those of a lab of the network host.
-func (f *farm) namespaces() {
+// namespaces brings a lab up; roles are what its nodes are in the farm.
+func (f *farm) namespaces(roles map[string]string, up ...string) {
 	f.t.Helper()
+	f.must(exec.Cmd{Argv: f.cnibench(up...)})
 	var labs []struct {
 		Places []struct{ Namespace string }
 	}
-	out := f.must(exec.Cmd{Argv: f.cnibench("lab", "up", "--network", "host", "--nodes", "4", "--json")})
-	if err := json.Unmarshal([]byte(out), &labs); err != nil {
+	if err := json.Unmarshal([]byte(f.must(exec.Cmd{Argv: f.cnibench("lab", "list", "--json")})), &labs); err != nil {
 		f.t.Fatal(err)
 	}
 	for _, p := range labs[0].Places {
-		for role, node := range map[string]string{"client": "node1", "server": "node2", "control": "node3", "sink": "node4"} {
+		for node, role := range roles {
 			if strings.HasSuffix(p.Namespace, "-"+node) {
 				f.ns[role] = netns.Named(p.Namespace)
 			}
@@ -137,9 +151,11 @@ func (f *farm) namespaces() {
 // startSSHD starts sshd in a namespace and waits until it listens.
 func (f *farm) startSSHD(role string) {
 	f.t.Helper()
-	p, err := f.runner.StartPiped(context.Background(), exec.Cmd{
-		Argv: []string{"/usr/sbin/sshd", "-D", "-e", "-f", f.path(role + ".conf")}, NetNS: f.ns[role].Path,
-	})
+	c := exec.Cmd{Argv: []string{"/usr/sbin/sshd", "-D", "-e", "-f", f.path(role + ".conf")}, NetNS: f.ns[role].Path}
+	if f.nodes { // with the node's own mounts
+		c = exec.Cmd{Env: f.env, Argv: f.cnibench("lab", "exec", f.ns[role].Name, "--", "sh", "-c", "mkdir -p /run/sshd && exec "+exec.Cmd{Argv: c.Argv}.String())}
+	}
+	p, err := f.runner.StartPiped(context.Background(), c)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -169,11 +185,14 @@ func (f *farm) newInventory(name, key string, more map[string]string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "all:\n  vars:\n    ansible_user: root\n    ansible_ssh_private_key_file: %s\n    ansible_ssh_common_args: -o UserKnownHostsFile=%s -o GlobalKnownHostsFile=none\n  children:\n",
 		f.path(key), f.path("known_hosts"))
-	for _, role := range []string{"client", "server", "sink"} {
-		fmt.Fprintf(&b, "    %s:\n      hosts:\n        the-%s:\n          ansible_host: %s\n", role, role, addresses()[role])
+	for role, address := range f.addresses {
+		fmt.Fprintf(&b, "    %s:\n      hosts:\n        the-%s:\n          ansible_host: %s\n", role, role, address)
 		vars := map[string]string{"cnibench_dir": f.path(role + "-state")}
-		if role == "sink" {
+		switch role {
+		case "sink":
 			vars["cnibench_sink_dir"] = f.path("sunk")
+		case "control_plane":
+			vars["cnibench_kubeconfig"] = f.path("kubeconfig-of-nodes")
 		}
 		for k, v := range more {
 			if who, what, _ := strings.Cut(k, " "); who == role {
@@ -200,11 +219,16 @@ func (f *farm) command(args ...string) exec.Cmd {
 	return exec.Cmd{Argv: f.cnibench(args...), Env: f.env, Dir: f.dir, NetNS: f.ns["control"].Path}
 }
 
-// settings is all of the network's settings that a machine of the farm has.
+// settings is all of the network's settings that a machine of the farm has; of a
+// node those that no pod changes by being there.
 func (f *farm) settings(role string) string {
 	f.t.Helper()
+	pattern, links := "^net[.]", ""
+	if f.nodes {
+		pattern, links = "^net[.](core|ipv4[.](tcp|udp))", "eth0"
+	}
 	out := f.must(exec.Cmd{NetNS: f.ns[role].Path, Argv: []string{"sh", "-c",
-		"sysctl -a --pattern '^net[.]' 2>/dev/null; for d in eth0 lo; do ethtool -k $d; done; ethtool -g eth0 2>&1; ip -o link show; true"}})
+		"sysctl -a --pattern '" + pattern + "' 2>/dev/null; for d in eth0 lo; do ethtool -k $d; done; ethtool -g eth0 2>&1; ip -o link show " + links + "; true"}})
 	// A count, and an age, are no settings.
 	return regexp.MustCompile(`(?m)^net\.netfilter\.nf_conntrack_count.*$`).ReplaceAllString(out, "")
 }

@@ -16,7 +16,7 @@ import (
 // known gathers the names that a campaign may use from the lists of the
 // packages that own them.
 func known() campaign.Known {
-	k := campaign.Known{Testbeds: []string{"lab", "hosts", campaign.Kubernetes}, Profiles: profile.Names(), Probes: probe.Names()}
+	k := campaign.Known{Testbeds: []string{"lab", campaign.Hosts, campaign.Kubernetes}, Profiles: profile.Names(), Probes: probe.Names()}
 	for _, n := range network.Choices() {
 		k.Networks = append(k.Networks, n.Name)
 		if n.Policy {

@@ -41,7 +41,8 @@ func upCommands(t *testing.T, example string) (all [][]string) {
 	return all
 }
 
-func newClusters(t *testing.T) *clusters {
+// needsCluster skips without what a lab's Kubernetes needs.
+func needsCluster(t *testing.T) {
 	t.Helper()
 	labtest.Root(t)
 	for tool, debianPackage := range map[string]string{"etcd": "etcd-server", "containerd": "containerd", "runc": "runc",
@@ -56,6 +57,11 @@ func newClusters(t *testing.T) *clusters {
 			t.Skipf("no tool %s: make cluster-binaries", program)
 		}
 	}
+}
+
+func newClusters(t *testing.T) *clusters {
+	t.Helper()
+	needsCluster(t)
 	c := &clusters{t: t, runner: exec.NewRunner(), work: t.TempDir()}
 	t.Cleanup(c.runner.Close)
 	if err := os.Mkdir(filepath.Join(c.work, "examples"), 0o755); err != nil {

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -79,7 +80,7 @@ samples; a browser on the machine that measures is still a load on it.`,
 	flags.StringVar(&f.testbed, "testbed", "", "where to run, in place of the campaign's: lab, hosts or kubernetes")
 	f.hosts.add(flags)
 	f.cluster.add(flags)
-	flags.StringVar(&f.image, "image", "", "the image of pods, for the testbed kubernetes: this program's, from cnibench image (default: the one of this version)")
+	flags.StringVar(&f.image, "image", "", "the image of pods, for testbeds with a Kubernetes: this program's, from cnibench image (default: the one of this version)")
 	flags.BoolVar(&f.allowTuning, "allow-host-tuning", false, "let profiles change settings of this whole machine, by Ansible and tuned, and put them back; without it a lab changes its namespaces alone")
 	flags.StringVar(&f.out, "out", "", "result directory (default results/NAME-DATE-TIME)")
 	flags.BoolVar(&f.resume, "resume", false, "go on with the run in --out; nothing is measured twice")
@@ -97,14 +98,17 @@ func runCampaign(ctx context.Context, path string, f runFlags, stdout, stderr io
 	if err != nil {
 		return err
 	}
-	if c.Testbed == "hosts" && f.allowTuning {
+	if c.Testbed == campaign.Hosts && f.allowTuning {
 		return usageError{errors.New("--allow-host-tuning is for a lab on this machine; the hosts of an inventory are tuned without it")}
 	}
-	if c.Testbed != "hosts" && f.hosts.inventory != "" {
+	if c.Testbed != campaign.Hosts && f.hosts.inventory != "" {
 		return usageError{fmt.Errorf("--inventory is for --testbed hosts, and this campaign's is %s", c.Testbed)}
 	}
-	if c.Testbed != campaign.Kubernetes && (f.cluster != clusterFlags{} || f.image != "") {
-		return usageError{fmt.Errorf("--kubeconfig, --context and --image are for --testbed kubernetes, and this campaign's is %s", c.Testbed)}
+	if c.Testbed != campaign.Kubernetes && f.cluster != (clusterFlags{}) {
+		return usageError{fmt.Errorf("--kubeconfig and --context are for --testbed kubernetes, and this campaign's is %s", c.Testbed)}
+	}
+	if f.image != "" && c.Testbed == "lab" {
+		return usageError{errors.New("--image is of pods of a Kubernetes, and this campaign's testbed is lab")}
 	}
 	if c.Testbed == campaign.Kubernetes {
 		if err := nameClusters(path, &c, f); err != nil {
@@ -113,7 +117,7 @@ func runCampaign(ctx context.Context, path string, f runFlags, stdout, stderr io
 	}
 	if f.dryRun {
 		var tuning time.Duration
-		if c.Testbed == "hosts" || f.allowTuning {
+		if c.Testbed == campaign.Hosts || f.allowTuning {
 			tuning = hosts.TuneTime
 		}
 		return dryRun(stdout, c, newPlan(c, f), tuning, f.json)
@@ -126,7 +130,7 @@ func runCampaign(ctx context.Context, path string, f runFlags, stdout, stderr io
 	}
 	runner := exec.NewRunner()
 	defer runner.Close()
-	if c.Testbed == "hosts" {
+	if c.Testbed == campaign.Hosts {
 		return runOnHosts(ctx, runner, path, c, f, stdout, stderr)
 	}
 	bed, err := openLab(ctx, runner, c, f, stderr)
@@ -167,7 +171,7 @@ func loadCampaign(path, testbed string, stderr io.Writer) (campaign.Campaign, er
 			for _, note := range notes {
 				fmt.Fprintln(stderr, "note: "+note)
 			}
-		} else if c.Testbed == campaign.Kubernetes {
+		} else if c.Testbed == campaign.Kubernetes || testbed == "lab" && slices.ContainsFunc(c.Networks, func(n campaign.Network) bool { return n.Name == campaign.Detected }) {
 			return c, usageError{fmt.Errorf("%s is for Kubernetes: what it measures is found out there, and the testbed %s is told; write another campaign", path, testbed)}
 		}
 		c.Testbed = testbed

@@ -56,17 +56,12 @@ func clusterCells(c campaign.Campaign) []result.Cell {
 	}
 	var all []result.Cell
 	for _, cluster := range c.Clusters {
-		found, one := cluster.Found, c
+		found := cluster.Found
 		if having[found.Network] > 1 {
 			found.Network += "@" + cluster.Name
 		}
-		one.Testbed, one.MTU, one.Networks = "", []int{found.MTU}, nil
-		for _, n := range c.Networks {
-			if n.Name == campaign.Detected {
-				n.Name, n.Enforces = found.Network, found.Enforces
-			}
-			one.Networks = append(one.Networks, n)
-		}
+		one := c.Named(found)
+		one.Testbed, one.MTU = "", []int{found.MTU}
 		for _, cell := range Cells(one) {
 			cell.Cluster = cluster.Name
 			all = append(all, cell)

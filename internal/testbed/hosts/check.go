@@ -35,6 +35,8 @@ func (f *facts) take(key, value string) {
 		f.os = value
 	case "device":
 		f.device = value
+	case "mtu":
+		f.mtu = int(n)
 	case "speed":
 		f.deviceMbps = int(n)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
 )
@@ -16,7 +17,7 @@ func (b *Bed) Environment(ctx context.Context) (result.Environment, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	env := result.Environment{
-		Schema: result.Schema, Testbed: "hosts", Places: map[string]result.PlaceFacts{},
+		Schema: result.Schema, Testbed: campaign.Hosts, Places: map[string]result.PlaceFacts{},
 		Networks: map[string]result.NetworkFacts{result.HostNetwork: {}},
 	}
 	if !b.standing {
@@ -28,7 +29,7 @@ func (b *Bed) Environment(ctx context.Context) (result.Environment, error) {
 	}
 	client := b.ends[0].facts
 	env.Host = result.Host{Kernel: client.kernel, OS: client.os, CPUModel: client.cpuModel, CPUs: client.cpus, MemoryBytes: client.memoryBytes}
-	var errs []error
+	errs := []error{b.withPods(ctx, &env)}
 	for _, e := range b.ends {
 		f, err := b.placeFacts(ctx, e)
 		errs = append(errs, err)

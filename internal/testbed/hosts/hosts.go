@@ -1,6 +1,7 @@
 // Package hosts is the testbed of bare machines: an Ansible inventory names
 // them, Ansible's roles change and restore them, and cnibench runs on them over
-// SSH. No port is opened for control, and everything copied is removed.
+// SSH. Where they are nodes of a Kubernetes its pods are measured beside them. No
+// port is opened for control, and everything copied is removed.
 package hosts
 
 import (
@@ -11,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
@@ -40,7 +42,9 @@ type Bed struct {
 	// ends are client and server in this order.
 	ends     [2]*end
 	profiles []profile.Profile
-	standing bool // the program is on the hosts
+	pods     *pods // nil: the hosts are nodes of no Kubernetes
+	ready    bool  // Bootstrap went well
+	standing bool  // the program is on the hosts
 	// held keeps the hosts' locks, by name; nil: occupy was not called.
 	held map[string]*exec.Process
 
@@ -60,6 +64,8 @@ type end struct {
 	// values and doubts are of the settings now in force.
 	values map[string]string
 	doubts []string
+	// asked is what became of each setting of the profile in force.
+	asked []result.Setting
 }
 
 // tuning is what a host is given between samples.
@@ -86,10 +92,11 @@ func Open(ctx context.Context, o Options) (*Bed, error) {
 }
 
 // Release lets the hosts go and removes what Open made on this machine. It is
-// called after Close.
+// called after Close, where Build was called.
 func (b *Bed) Release() error {
+	err := b.closePods(context.Background())
 	b.vacate()
-	return b.player.close()
+	return errors.Join(err, b.player.close())
 }
 
 // HasSink tells whether the inventory names where results are copied to.
@@ -98,10 +105,12 @@ func (b *Bed) HasSink() bool { return b.inventory.Sink != nil }
 // Build makes the hosts ready: what a killed run left is put back, the program
 // is copied. A cell that bare machines do not have is in the map.
 func (b *Bed) Build(ctx context.Context, cells []result.Cell) (map[result.Cell]string, error) {
-	if err := b.Bootstrap(ctx); err != nil {
-		return nil, err
+	if !b.ready {
+		if err := b.Bootstrap(ctx); err != nil {
+			return nil, err
+		}
 	}
-	unsupported, err := b.choose(cells)
+	unsupported, err := b.choose(ctx, cells)
 	if err != nil || len(unsupported) == len(cells) {
 		return unsupported, err
 	}
@@ -113,15 +122,19 @@ func (b *Bed) Build(ctx context.Context, cells []result.Cell) (map[result.Cell]s
 
 // choose tells which cells cannot be measured here, and gathers the profiles of
 // those that can.
-func (b *Bed) choose(cells []result.Cell) (map[result.Cell]string, error) {
+func (b *Bed) choose(ctx context.Context, cells []result.Cell) (map[result.Cell]string, error) {
 	unsupported := map[result.Cell]string{}
-	have := map[string]bool{}
 	for _, c := range cells {
 		if err := b.support(c); err != nil {
 			unsupported[c] = err.Error()
-			continue
 		}
-		if have[c.Profile] {
+	}
+	if err := b.buildPods(ctx, cells, unsupported); err != nil {
+		return nil, err
+	}
+	have := map[string]bool{}
+	for _, c := range cells {
+		if unsupported[c] != "" || have[c.Profile] {
 			continue
 		}
 		have[c.Profile] = true
@@ -137,6 +150,10 @@ func (b *Bed) choose(cells []result.Cell) (map[result.Cell]string, error) {
 // support says why a cell cannot be measured between bare machines.
 func (b *Bed) support(c result.Cell) error {
 	switch {
+	case b.ofPods(c):
+		return b.supportPods(c)
+	case c.Network == campaign.Detected:
+		return errors.New("the inventory has no group control_plane, so there is no cluster whose network could be detected")
 	case c.Network != result.HostNetwork:
 		return fmt.Errorf("bare machines have no pod network %s: they measure the network host, the baseline of others", c.Network)
 	case c.Placement != result.InterHost:
@@ -144,6 +161,11 @@ func (b *Bed) support(c result.Cell) error {
 	case c.Family != "" && c.Family != "ipv4":
 		return fmt.Errorf("the hosts are spoken to over IPv4, not %s", c.Family)
 	}
+	return b.supportLink(c)
+}
+
+// supportLink holds the link's name against what the devices tell.
+func (b *Bed) supportLink(c result.Cell) error {
 	want, shaped := linkMbps(c.Link)
 	if !shaped {
 		return nil
@@ -186,6 +208,9 @@ func (b *Bed) Ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) 
 	}
 	if err := b.tune(ctx, tuning{cell.Profile, cell.MTU}); err != nil {
 		return testbed.Ends{}, err
+	}
+	if b.ofPods(cell) {
+		return b.podEnds(ctx, cell)
 	}
 	for _, e := range b.ends {
 		if err := b.startAgent(ctx, e); err != nil {
@@ -237,7 +262,7 @@ func (b *Bed) startAgent(ctx context.Context, e *end) error {
 func (b *Bed) Close(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var errs []error
+	errs := []error{b.closePods(ctx)}
 	for _, e := range b.ends {
 		if e.agent != nil {
 			if err := e.agent.Close(); err != nil {

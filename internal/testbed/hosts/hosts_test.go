@@ -12,18 +12,18 @@ import (
 const list = `{"_meta": {"hostvars": {
 	"left": {"ansible_host": "192.0.2.11", "ansible_port": 2222, "ansible_user": "root", "ansible_become": true},
 	"right": {"ansible_host": "192.0.2.12", "cnibench_address": "10.0.0.12", "cnibench_dir": "/srv/bench", "cnibench_device": "eth1"},
-	"archive": {"cnibench_sink_dir": "/srv/results"}}},
+	"archive": {"cnibench_sink_dir": "/srv/results"}, "head": {"cnibench_kubeconfig": "/root/config"}}},
 	"all": {"children": ["ungrouped", "client", "server", "sink"]},
-	"client": {"hosts": ["left"]}, "server": {"hosts": ["right"]}, "sink": {"hosts": ["archive"]}}`
+	"client": {"hosts": ["left"]}, "server": {"hosts": ["right"]}, "sink": {"hosts": ["archive"]}, "control_plane": {"hosts": ["head"]}}`
 
 func TestInventory(t *testing.T) {
 	inv := Inventory{Path: "hosts.yml"}
 	if err := inv.parse([]byte(list)); err != nil {
 		t.Fatal(err)
 	}
-	left := Host{Name: "left", Address: "192.0.2.11", Port: "2222", User: "root", Become: true, Data: "192.0.2.11", Dir: defaultDir}
-	right := Host{Name: "right", Address: "192.0.2.12", Data: "10.0.0.12", Dir: "/srv/bench", Device: "eth1"}
-	if inv.Client != left || inv.Server != right || inv.Sink == nil || inv.Sink.SinkDir != "/srv/results" {
+	left := Host{Name: "left", Address: "192.0.2.11", Port: "2222", User: "root", Become: true, Data: "192.0.2.11", Dir: defaultDir, Kubeconfig: defaultKubeconfig}
+	right := Host{Name: "right", Address: "192.0.2.12", Data: "10.0.0.12", Dir: "/srv/bench", Device: "eth1", Kubeconfig: defaultKubeconfig}
+	if inv.Client != left || inv.Server != right || inv.Sink == nil || inv.Sink.SinkDir != "/srv/results" || inv.ControlPlane == nil || inv.ControlPlane.Kubeconfig != "/root/config" {
 		t.Errorf("%+v", inv)
 	}
 	if a, err := right.dataAddress(t.Context()); err != nil || a.String() != "10.0.0.12" {
@@ -43,6 +43,7 @@ func TestInventory(t *testing.T) {
 func TestInventoryRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ from, to, want string }{
 		"two clients":         {`"client": {"hosts": ["left"]}`, `"client": {"hosts": ["left", "right"]}`, "client has 2 hosts, want one"},
+		"two control planes":  {`"hosts": ["head"]`, `"hosts": ["head", "left"]`, "control_plane has 2 hosts, want one"},
 		"no server":           {`"server": {"hosts": ["right"]}`, `"x": {}`, "server has 0 hosts"},
 		"one host for both":   {`"server": {"hosts": ["right"]}`, `"server": {"hosts": ["left"]}`, "name two"},
 		"a password":          {`"ansible_user": "root"`, `"ansible_password": "secret"`, "use a key"},
@@ -87,6 +88,7 @@ func TestSupport(t *testing.T) {
 	}{
 		{good, ""},
 		{change(func(c *result.Cell) { c.Network = "bridge" }), "no pod network bridge"},
+		{change(func(c *result.Cell) { c.Network = "detected" }), "no group control_plane"},
 		{change(func(c *result.Cell) { c.Placement = "intra-host" }), "two machines"},
 		{change(func(c *result.Cell) { c.Family = "ipv6" }), "IPv4"},
 		{change(func(c *result.Cell) { c.Link = "10-gigabit" }), "left runs at 1000 Mbit/s"},

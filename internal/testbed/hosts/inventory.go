@@ -16,10 +16,16 @@ import (
 // defaultDir is where the roles keep things on a host.
 const defaultDir = "/var/lib/cnibench"
 
+// defaultKubeconfig is where kubeadm writes the administrator's.
+const defaultKubeconfig = "/etc/kubernetes/admin.conf"
+
 // Inventory is what an Ansible inventory names.
 type Inventory struct {
 	Path           string
 	Client, Server Host
+	// ControlPlane has the kubeconfig of the Kubernetes that client and server are
+	// nodes of; nil: of none.
+	ControlPlane *Host
 	// Sink is where results are copied to; nil: nowhere.
 	Sink *Host
 }
@@ -41,6 +47,9 @@ type Host struct {
 	Dir string
 	// SinkDir is cnibench_sink_dir, where results go.
 	SinkDir string
+	// Kubeconfig is cnibench_kubeconfig, a control plane's file with the rights
+	// that a run needs.
+	Kubeconfig string
 }
 
 // read asks ansible-inventory for what is in a file, so that every form of an
@@ -96,7 +105,7 @@ func (inv *Inventory) parse(list []byte) error {
 		return &h
 	}
 	client, server := one("client", true), one("server", true)
-	inv.Sink = one("sink", false)
+	inv.ControlPlane, inv.Sink = one("control_plane", false), one("sink", false)
 	if inv.Sink != nil && inv.Sink.SinkDir == "" {
 		errs = append(errs, fmt.Errorf("%s is the sink and has no cnibench_sink_dir", inv.Sink.Name))
 	}
@@ -128,6 +137,7 @@ func newHost(name string, vars map[string]any) (Host, error) {
 		KeyFile: text("ansible_ssh_private_key_file", ""), SSHArgs: text("ansible_ssh_common_args", ""),
 		Become: text("ansible_become", "false") == "true",
 		Device: text("cnibench_device", ""), Dir: text("cnibench_dir", defaultDir), SinkDir: text("cnibench_sink_dir", ""),
+		Kubeconfig: text("cnibench_kubeconfig", defaultKubeconfig),
 	}
 	h.Data = text("cnibench_address", h.Address)
 	for _, secret := range []string{"ansible_password", "ansible_ssh_pass"} {

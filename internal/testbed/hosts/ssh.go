@@ -108,12 +108,14 @@ type facts struct {
 	root                 bool
 	python               bool
 	device               string
+	mtu                  int // of the device, bytes; 0: not told
 	// deviceMbps is the speed that the device tells; 0: it tells none.
 	deviceMbps int
 }
 
 // askFacts is a shell script, as nothing but a shell can be taken for granted
-// yet. Its arguments are the roles' folder and the other end's address.
+// yet. Its arguments are the roles' folder, the other end's address and the device,
+// if the inventory names one.
 const askFacts = `d=$1
 while [ ! -d "$d" ]; do d=$(dirname "$d"); done
 echo "kernel=$(uname -r)"
@@ -124,14 +126,15 @@ echo "cpus=$(grep -c ^processor /proc/cpuinfo)"
 echo "model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
 echo "memory=$(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo)"
 echo "os=$(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release)"
-dev=$(ip -o route get "$2" | sed -n 's/.* dev \([^ ]*\).*/\1/p')
+dev=${3:-$(ip -o route get "$2" | sed -n 's/.* dev \([^ ]*\).*/\1/p')}
 echo "device=$dev"
+echo "mtu=$(ip -o link show dev "$dev" 2>/dev/null | sed -n 's/.* mtu \([0-9]*\).*/\1/p')"
 echo "speed=$(ethtool "$dev" 2>/dev/null | sed -n 's/.*Speed: \([0-9]*\)Mb.*/\1/p')"
 `
 
 // ask gathers the facts of a host.
 func (h Host) ask(ctx context.Context, r *exec.Runner, peer string) (facts, error) {
-	out, err := h.run(ctx, r, "sh", "-c", askFacts, "sh", h.Dir, peer)
+	out, err := h.run(ctx, r, "sh", "-c", askFacts, "sh", h.Dir, peer, h.Device)
 	var f facts
 	if err != nil {
 		var known *HostError
@@ -143,9 +146,6 @@ func (h Host) ask(ctx context.Context, r *exec.Runner, peer string) (facts, erro
 	for line := range strings.Lines(out) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		f.take(key, value)
-	}
-	if h.Device != "" {
-		f.device = h.Device
 	}
 	return f, nil
 }

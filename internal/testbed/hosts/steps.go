@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -25,7 +26,16 @@ func (b *Bed) Bootstrap(ctx context.Context) error {
 	}
 	records, playErr := b.player.play(ctx, b.inventory.Path, "bootstrap", map[string]any{}, strings.Join(good, ","))
 	b.tellMended(records)
+	if err == nil && playErr == nil && mended(records) {
+		_, err = b.ask(ctx) // what they said before was of a host that had not been put back
+	}
+	b.ready = err == nil && playErr == nil
 	return errors.Join(err, playErr)
+}
+
+// mended tells whether a step put anything back.
+func mended(records []record) bool {
+	return slices.ContainsFunc(records, func(r record) bool { return len(r.Restored) > 0 })
 }
 
 // ask gathers the facts of both ends, says what is wrong with each host, and
@@ -50,6 +60,14 @@ func (b *Bed) ask(ctx context.Context) (good []string, err error) {
 			good = append(good, e.host.Name)
 		}
 		errs = append(errs, err)
+	}
+	if b.HasCluster() {
+		if _, err := b.Kubeconfig(ctx); err != nil && b.options.KeepGoing {
+			b.options.Say("the cluster is left out: %v", err)
+			b.inventory.ControlPlane = nil
+		} else {
+			errs = append(errs, err)
+		}
 	}
 	if sink := b.inventory.Sink; sink != nil {
 		if _, err := sink.run(ctx, b.options.Runner, "true"); err != nil && b.options.KeepGoing {

@@ -75,7 +75,8 @@ func (e *end) read(name string, r record) error {
 			e.values[plainName(k)] = v
 		}
 	}
-	e.doubts = profile.Doubts(name, settingsOf(r))
+	e.asked = settingsOf(r)
+	e.doubts = profile.Doubts(name, e.asked)
 	for _, s := range r.Settings {
 		if plainName(s.Name) == mtuName && s.Reason != "" {
 			return &HostError{e.host.Name, "an MTU of " + s.Asked + " does not take: " + s.Reason, "name another MTU in the campaign, or another device in cnibench_device"}

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"net/url"
+
+	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/testbed/hosts"
+	kubebed "github.com/cnibench/cnibench/internal/testbed/kube"
+)
+
+// joinCluster lets hosts be measured as the nodes of the Kubernetes that they are,
+// and gives the campaign with the network that it has.
+func joinCluster(ctx context.Context, bed *hosts.Bed, c campaign.Campaign, f runFlags, stderr io.Writer) (campaign.Campaign, error) {
+	if err := bed.Bootstrap(ctx); err != nil {
+		return c, err
+	}
+	if !bed.HasCluster() { // it does not answer, and the others go on
+		return c, nil
+	}
+	c, notes := c.OnNodes()
+	for _, note := range notes {
+		fmt.Fprintln(stderr, "note: "+note)
+	}
+	path, client, err := connectCluster(ctx, bed)
+	if err != nil {
+		return c, err
+	}
+	var nodes [2]string
+	for i, address := range bed.Addresses() {
+		if nodes[i], err = client.NodeAt(ctx, address); err != nil {
+			return c, fmt.Errorf("%w; pods and hosts can be compared on one network alone: cnibench_address must be the node's", err)
+		}
+	}
+	pods := c
+	pods.Clusters = []campaign.Cluster{{Kubeconfig: path, Nodes: nodes[:]}}
+	under, err := openClusters(pods, f, stderr)
+	if err != nil {
+		return c, err
+	}
+	found, err := under.Prepare(ctx, plan.Cells(c.Named(campaign.Found{Network: campaign.Detected, Enforces: true})))
+	if err != nil {
+		return c, err
+	}
+	fmt.Fprintf(stderr, "%s and %s are nodes of a cluster with network %s\n", nodes[0], nodes[1], found[0].Network)
+	bed.Join(under, nodes)
+	return c.Named(found[0]), nil
+}
+
+// connectCluster uses the kubeconfig of the inventory's control plane.
+func connectCluster(ctx context.Context, bed *hosts.Bed) (string, *kube.Client, error) {
+	path, err := bed.Kubeconfig(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	client, err := kube.Connect(path, "")
+	if err != nil {
+		return "", nil, err
+	}
+	if u, err := url.Parse(client.Server); err == nil {
+		if a, err := netip.ParseAddr(u.Hostname()); err == nil && a.IsLoopback() {
+			return "", nil, fmt.Errorf("the kubeconfig of the control plane leads to %s, which is the control plane itself: name one in cnibench_kubeconfig that leads to its address", client.Server)
+		}
+	}
+	return path, client, nil
+}
+
+// destroy puts the hosts back as they were, and deletes what a killed run left in
+// their cluster.
+func destroy(bed *hosts.Bed, ctx context.Context) error {
+	err := bed.Destroy(ctx)
+	if err != nil || !bed.HasCluster() {
+		return err
+	}
+	_, client, err := connectCluster(ctx, bed)
+	if err == nil {
+		ctx, cancel := context.WithTimeoutCause(ctx, cleanWithin, fmt.Errorf("not gone within %v", cleanWithin))
+		defer cancel()
+		_, err = kubebed.Clean(ctx, client)
+	}
+	if err != nil {
+		return errors.Join(errors.New("the hosts are as they were, and their cluster may not be"), err)
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// newNodesFarm is a farm whose client and server are the nodes of a lab's
+// Kubernetes, with sshd in them and in the control plane's node.
+func newNodesFarm(t *testing.T) *farm {
+	t.Helper()
+	needsCluster(t)
+	f := openFarm(t)
+	f.nodes = true
+	f.addresses = map[string]string{"client": "198.18.0.1", "server": "198.18.0.2", "control_plane": "198.18.0.254"}
+	f.namespaces(map[string]string{"node1": "client", "node2": "server", "control-plane": "control_plane"},
+		"lab", "up", "--kubernetes", "--nodes", "2", "--mtu", "1500", "--kubeconfig", f.path("kubeconfig"))
+	f.ns["control"] = f.ns["control_plane"]
+	f.write("kubeconfig-of-nodes", regexp.MustCompile(`server: .*`).ReplaceAllString(f.read("kubeconfig"), "server: https://198.18.0.254:6443"))
+	f.startAll()
+	return f
+}
+
+// left are the namespaces of runs that stand in the farm's cluster.
+func (f *farm) left() (names []string) {
+	f.t.Helper()
+	client, err := kube.Connect(f.path("kubeconfig"), "")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	list, err := client.API.CoreV1().Namespaces().List(f.t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/managed-by=cnibench"})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, ns := range list.Items {
+		names = append(names, ns.Name)
+	}
+	return names
+}
+
+// TestHostsOfAClusterInCluster: hosts that are nodes of a real Kubernetes are tuned
+// over SSH, and its pods are measured beside them under each profile. Nothing of it
+// stays, also after a kill.
+func TestHostsOfAClusterInCluster(t *testing.T) {
+	f := newNodesFarm(t)
+	asBefore := f.before()
+	f.write("c.yaml", `name: nodes
+testbed: hosts
+networks: [host, detected]
+profiles: [default_settings, kernel_optimizations]
+workloads: [{name: tcp_rr, message_bytes: [64]}]
+sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 2, max_blocks: 2, retries: 3}
+`)
+	stdout, stderr, err := f.run("run", "c.yaml", "--inventory", f.inventory, "--out", "r", "--seed", "1")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr)
+	}
+	asBefore()
+	if names := f.left(); len(names) > 0 {
+		t.Errorf("left in the cluster: %v", names)
+	}
+	if !strings.Contains(stdout, "bridge") {
+		t.Errorf("the report has no bridge:\n%s", stdout)
+	}
+	rec, err := result.Read(f.path("r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured := map[string]int{}
+	for _, s := range rec.Samples {
+		if s.Status != result.StatusOK {
+			t.Logf("%s %s %s: %s", s.ID, s.Cell.Network, s.Status, s.Reason)
+			continue
+		}
+		measured[s.Cell.Network+" "+s.Cell.Profile]++
+		tuned := s.Cell.Profile == "kernel_optimizations"
+		want, doubt := "1", strings.Contains(strings.Join(s.Warnings, "\n"), "a pod has it for itself")
+		if tuned && s.Cell.IsBaseline() {
+			want = "0"
+		}
+		if got := s.Settings[result.ServerNode]["net.ipv4.tcp_sack"]; got != want {
+			t.Errorf("%s under %s: tcp_sack is %s, want %s", s.Cell.Network, s.Cell.Profile, got, want)
+		}
+		if doubt != (tuned && !s.Cell.IsBaseline()) {
+			t.Errorf("%s under %s: warnings %q", s.Cell.Network, s.Cell.Profile, s.Warnings)
+		}
+	}
+	for _, name := range []string{"host default_settings", "host kernel_optimizations", "bridge default_settings", "bridge kernel_optimizations"} {
+		if measured[name] != 2 {
+			t.Errorf("%s: %d samples, want 2", name, measured[name])
+		}
+	}
+	if rec.Environment.Clusters["cluster"].Network != "bridge" || len(rec.Environment.Places) < 4 {
+		t.Errorf("environment: %+v", rec.Environment)
+	}
+	f.killedInCluster()
+	asBefore()
+}
+
+// killedInCluster is a run that is killed, and what reset makes of it.
+func (f *farm) killedInCluster() {
+	t := f.t
+	f.write("long.yaml", strings.NewReplacer("blocks: 2", "blocks: 200", "default_settings, ", "").Replace(f.read("c.yaml")))
+	p, err := f.runner.StartPiped(context.Background(), f.command("run", "long.yaml", "--inventory", f.inventory, "--out", "long"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.until("records", func() bool {
+		lines, _ := os.ReadFile(f.path("long/samples.jsonl"))
+		return bytes.Count(lines, []byte("\n")) >= 2
+	})
+	if err := syscall.Kill(p.PID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.Wait()
+	if names := f.left(); f.sack("server") != "0" || len(names) == 0 {
+		t.Errorf("nothing is left to be mended: tcp_sack %s, %v", f.sack("server"), names)
+	}
+	if _, stderr, err := f.run("hosts", "reset", "--inventory", f.inventory); err != nil {
+		t.Errorf("%v\n%s", err, stderr)
+	}
+	if names := f.left(); len(names) > 0 {
+		t.Errorf("left in the cluster after reset: %v", names)
+	}
+}
