@@ -49,28 +49,49 @@ func (f *farm) left() (names []string) {
 }
 
 // TestHostsOfAClusterInCluster: hosts that are nodes of a real Kubernetes are tuned
-// over SSH, and its pods are measured beside them under each profile. Nothing of it
-// stays, also after a kill.
+// over SSH, and its pods are measured beside them. After a kill reset puts back the
+// hosts and clears the cluster.
 func TestHostsOfAClusterInCluster(t *testing.T) {
 	f := newNodesFarm(t)
 	asBefore := f.before()
 	f.write("c.yaml", `name: nodes
 testbed: hosts
 networks: [host, detected]
-profiles: [default_settings, kernel_optimizations]
+profiles: [kernel_optimizations]
 workloads: [{name: tcp_rr, message_bytes: [64]}]
-sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 2, max_blocks: 2, retries: 3}
+sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 200, max_blocks: 200, retries: 0}
 `)
-	stdout, stderr, err := f.run("run", "c.yaml", "--inventory", f.inventory, "--out", "r", "--seed", "1")
+	p, err := f.runner.StartPiped(context.Background(), f.command("run", "c.yaml", "--inventory", f.inventory, "--out", "r"))
 	if err != nil {
-		t.Fatalf("%v\n%s", err, stderr)
+		t.Fatal(err)
+	}
+	// A sample of a busy machine may fail, so more than two blocks.
+	f.until("records", func() bool {
+		lines, _ := os.ReadFile(f.path("r/samples.jsonl"))
+		return bytes.Count(lines, []byte("\n")) >= 8
+	})
+	if err := syscall.Kill(p.PID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.Wait()
+	f.checkNodes()
+	if names := f.left(); f.sack("server") != "0" || len(names) == 0 {
+		t.Errorf("nothing is left to be mended: tcp_sack %s, %v", f.sack("server"), names)
+	}
+	if _, stderr, err := f.run("hosts", "reset", "--inventory", f.inventory); err != nil {
+		t.Errorf("%v\n%s", err, stderr)
+	}
+	if names := f.left(); len(names) > 0 {
+		t.Errorf("left in the cluster after reset: %v", names)
 	}
 	asBefore()
-	if names := f.left(); len(names) > 0 {
-		t.Errorf("left in the cluster: %v", names)
-	}
-	if !strings.Contains(stdout, "bridge") {
-		t.Errorf("the report has no bridge:\n%s", stdout)
+}
+
+// checkNodes looks at the records of a run on nodes.
+func (f *farm) checkNodes() {
+	t := f.t
+	if out, stderr, err := f.run("report", "r"); err != nil || !strings.Contains(out, "bridge") {
+		t.Errorf("the report has no bridge: %v\n%s%s", err, out, stderr)
 	}
 	rec, err := result.Read(f.path("r"))
 	if err != nil {
@@ -82,54 +103,22 @@ sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 2, max_blocks: 2, ret
 			t.Logf("%s %s %s: %s", s.ID, s.Cell.Network, s.Status, s.Reason)
 			continue
 		}
-		measured[s.Cell.Network+" "+s.Cell.Profile]++
-		tuned := s.Cell.Profile == "kernel_optimizations"
+		measured[s.Cell.Network]++
 		want, doubt := "1", strings.Contains(strings.Join(s.Warnings, "\n"), "a pod has it for itself")
-		if tuned && s.Cell.IsBaseline() {
+		if s.Cell.IsBaseline() {
 			want = "0"
 		}
 		if got := s.Settings[result.ServerNode]["net.ipv4.tcp_sack"]; got != want {
-			t.Errorf("%s under %s: tcp_sack is %s, want %s", s.Cell.Network, s.Cell.Profile, got, want)
+			t.Errorf("%s: tcp_sack is %s, want %s", s.Cell.Network, got, want)
 		}
-		if doubt != (tuned && !s.Cell.IsBaseline()) {
-			t.Errorf("%s under %s: warnings %q", s.Cell.Network, s.Cell.Profile, s.Warnings)
+		if doubt == s.Cell.IsBaseline() {
+			t.Errorf("%s: warnings %q", s.Cell.Network, s.Warnings)
 		}
 	}
-	for _, name := range []string{"host default_settings", "host kernel_optimizations", "bridge default_settings", "bridge kernel_optimizations"} {
-		if measured[name] != 2 {
-			t.Errorf("%s: %d samples, want 2", name, measured[name])
-		}
+	if measured["host"] < 2 || measured["bridge"] < 2 {
+		t.Errorf("measured: %v", measured)
 	}
 	if rec.Environment.Clusters["cluster"].Network != "bridge" || len(rec.Environment.Places) < 4 {
 		t.Errorf("environment: %+v", rec.Environment)
-	}
-	f.killedInCluster()
-	asBefore()
-}
-
-// killedInCluster is a run that is killed, and what reset makes of it.
-func (f *farm) killedInCluster() {
-	t := f.t
-	f.write("long.yaml", strings.NewReplacer("blocks: 2", "blocks: 200", "default_settings, ", "").Replace(f.read("c.yaml")))
-	p, err := f.runner.StartPiped(context.Background(), f.command("run", "long.yaml", "--inventory", f.inventory, "--out", "long"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.until("records", func() bool {
-		lines, _ := os.ReadFile(f.path("long/samples.jsonl"))
-		return bytes.Count(lines, []byte("\n")) >= 2
-	})
-	if err := syscall.Kill(p.PID(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	_ = p.Wait()
-	if names := f.left(); f.sack("server") != "0" || len(names) == 0 {
-		t.Errorf("nothing is left to be mended: tcp_sack %s, %v", f.sack("server"), names)
-	}
-	if _, stderr, err := f.run("hosts", "reset", "--inventory", f.inventory); err != nil {
-		t.Errorf("%v\n%s", err, stderr)
-	}
-	if names := f.left(); len(names) > 0 {
-		t.Errorf("left in the cluster after reset: %v", names)
 	}
 }
