@@ -156,6 +156,7 @@ func TestKubernetesExampleInCluster(t *testing.T) {
 		}
 	}
 	c.killed()
+	c.restarted()
 }
 
 // killed is a run that is killed, cleaned up after, and resumed.

@@ -157,5 +157,13 @@ func IsNotFound(err error) bool { return apierrors.IsNotFound(err) }
 // refused.
 func IsForbidden(err error) bool { return apierrors.IsForbidden(err) }
 
+// IsAway tells of an API server, or of a kubelet behind it, that does not answer.
+func IsAway(err error) bool {
+	var network net.Error
+	var address *url.Error
+	return apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
+		errors.As(err, &address) || errors.As(err, &network)
+}
+
 // IsConflict tells of an object that is being changed or deleted already.
 func IsConflict(err error) bool { return apierrors.IsConflict(err) }

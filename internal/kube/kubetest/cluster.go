@@ -36,6 +36,9 @@ type Cluster struct {
 	Forbidden func(kind, name string) bool
 	// Lacks are rights that the user does not have; nil: none.
 	Lacks func(verb, resource string) bool
+	// Refuse is why no program can be started in a pod now, as of a kubelet that is
+	// away; nil: one can.
+	Refuse func() error
 
 	mu      sync.Mutex
 	streams map[kube.Target][]context.CancelFunc
@@ -77,6 +80,11 @@ func (c *Cluster) Client() *kube.Client { return kube.NewClient(c.API, c.exec) }
 func (c *Cluster) exec(ctx context.Context, in kube.Target, _ []string, s kube.Streams) error {
 	if _, err := c.API.CoreV1().Pods(in.Namespace).Get(ctx, in.Pod, metav1.GetOptions{}); err != nil {
 		return err
+	}
+	if c.Refuse != nil {
+		if err := c.Refuse(); err != nil {
+			return err
+		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -191,7 +191,6 @@ func (c *cluster) close(ctx context.Context) error {
 			}
 		}
 	}
-	c.stands = nil
 	if c.lease != nil {
 		c.lease.stop()
 	}
@@ -199,7 +198,14 @@ func (c *cluster) close(ctx context.Context) error {
 	for _, run := range c.runs {
 		names = append(names, namespaceOf(run, false), namespaceOf(run, true))
 	}
-	errs = append(errs, remove(ctx, c.client, names))
+	soon, cancel := context.WithTimeoutCause(ctx, letGoWithin, fmt.Errorf("not gone within %v", letGoWithin))
+	defer cancel()
+	err := remove(soon, c.client, names)
+	if err != nil && ctx.Err() == nil {
+		err = errors.Join(c.force(ctx), remove(ctx, c.client, names))
+	}
+	c.stands = nil
+	errs = append(errs, err)
 	if errors.Join(errs...) == nil {
 		c.runs = nil
 	}

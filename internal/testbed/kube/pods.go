@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -32,6 +33,8 @@ type stand struct {
 	addresses []netip.Addr
 	agent     *agent.Client
 	facts     agent.Facts
+	// away is since when no agent could be started; zero: one could.
+	away time.Time
 }
 
 func (s *stand) address(family string) (netip.Addr, error) {
@@ -132,7 +135,7 @@ func (c *cluster) startAgent(ctx context.Context, st *stand) error {
 	p := c.client.Exec(ctx, target, []string{image.Program, "agent"})
 	a, err := agent.NewClient(ctx, agent.Transport{Stdin: p.Stdin, Stdout: p.Stdout, Stderr: p.Stderr, Wait: p.Wait, Kill: p.Kill})
 	if err != nil {
-		return c.nodeToo(ctx, st, fmt.Errorf("agent in pod %s: %w", st.pod, err))
+		return c.nodeToo(ctx, st, &agentError{fmt.Errorf("agent in pod %s: %w", st.pod, err)})
 	}
 	st.agent = a
 	if err := a.Call(ctx, agent.MethodFacts, nil, &st.facts); err != nil {
@@ -155,9 +158,9 @@ func (c *cluster) nodeToo(ctx context.Context, st *stand, err error) error {
 	return err
 }
 
-// living gives a spot with a living agent: it starts the agent, or the pod, or
+// revive gives a spot with a living agent: it starts the agent, or the pod, or
 // everything anew where they are gone.
-func (c *cluster) living(ctx context.Context, s spot) (*stand, error) {
+func (c *cluster) revive(ctx context.Context, s spot) (*stand, error) {
 	st := c.stands[s]
 	if st == nil {
 		return nil, fmt.Errorf("%s does not stand", s.name())
@@ -182,7 +185,7 @@ func (c *cluster) living(ctx context.Context, s spot) (*stand, error) {
 			if err := c.again(ctx); err != nil {
 				return nil, err
 			}
-			return c.living(ctx, s)
+			return c.revive(ctx, s)
 		}
 	case err != nil:
 		return nil, c.client.Explain("look after pod "+st.pod, err)

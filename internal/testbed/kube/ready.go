@@ -45,13 +45,14 @@ func (c *cluster) await(ctx context.Context, st *stand) (*corev1.Pod, error) {
 	defer cancel()
 	began := time.Now()
 	var last *PodError
+	var seen *corev1.Pod
 	for {
 		pod, err := c.client.API.CoreV1().Pods(c.namespace(st.spot)).Get(ctx, st.pod, metav1.GetOptions{})
 		if err != nil && ctx.Err() == nil {
 			return nil, c.client.Explain("wait for pod "+st.pod, err)
 		}
 		if err == nil {
-			if running(pod) {
+			if seen = pod; running(pod) {
 				return pod, nil
 			}
 			var final bool
@@ -61,7 +62,7 @@ func (c *cluster) await(ctx context.Context, st *stand) (*corev1.Pod, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, c.late(ctx, st, last)
+			return nil, c.late(ctx, st, seen, last)
 		case <-time.After(poll):
 		}
 	}
@@ -74,14 +75,18 @@ func running(pod *corev1.Pod) bool {
 }
 
 // late is the error of a wait that is over: what was last seen, or what the
-// pod's events warn of.
-func (c *cluster) late(ctx context.Context, st *stand, last *PodError) error {
+// kubelet's silence or the pod's events tell.
+func (c *cluster) late(ctx context.Context, st *stand, pod *corev1.Pod, last *PodError) error {
 	if last != nil {
 		return last
 	}
 	e := &PodError{Pod: st.pod, Node: c.nodes[st.spot.node-1].Name, Text: context.Cause(ctx).Error()}
 	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWithin)
 	defer cancel()
+	if why := c.silence(look, pod); why != "" {
+		e.Text += ": " + why
+		return e
+	}
 	events, err := c.client.API.CoreV1().Events(c.namespace(st.spot)).List(look, metav1.ListOptions{FieldSelector: "involvedObject.name=" + st.pod})
 	if err != nil {
 		return e // who may not see events is told the rest

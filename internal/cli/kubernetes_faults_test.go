@@ -1,0 +1,130 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed/lab"
+)
+
+// restarted is a run under which a kubelet, and then the API server, is killed and
+// started again: the sample under way is failed with its reason, others follow, and
+// nothing is left in the end.
+func (c *clusters) restarted() {
+	t := c.t
+	c.write("faults.yaml", `name: faults
+testbed: kubernetes
+workloads: [{name: tcp_rr, message_bytes: [64]}]
+sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 500, max_blocks: 500}
+`)
+	p, err := c.runner.StartPiped(t.Context(), c.command("run", "examples/faults.yaml", "--kubeconfig", "examples/bridge.kubeconfig", "--out", "faults"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, p.Stdout) }() // it ends with the run
+	seen := c.sampled(0, result.StatusOK)
+	for _, fault := range [][2]string{{"node2", "kubelet"}, {"control-plane", "kube-apiserver"}} {
+		again := c.kill(fault[0], fault[1])
+		failed := c.sampled(seen+1, result.StatusFailed)
+		again()
+		if seen = c.sampled(failed+1, result.StatusOK); t.Failed() {
+			break
+		}
+		// A sample under way has lost its agent. One that had not begun was waited for
+		// as long as the testbed has patience.
+		reason := c.samples()[failed].Reason
+		if !strings.Contains(reason, "the agent is gone") && !strings.Contains(reason, "error dialing backend") && !strings.Contains(reason, "does not answer") {
+			t.Errorf("%s killed: the sample failed for %q", fault[1], reason)
+		}
+	}
+	if err := p.Signal(syscall.SIGINT); err != nil {
+		t.Error(err)
+	}
+	if err := p.Wait(); err == nil || !strings.Contains(err.Error(), "interrupted") {
+		t.Errorf("the run that was interrupted: %v", err)
+	}
+	if names := c.left("bridge"); len(names) > 0 {
+		t.Errorf("left: %v", names)
+	}
+}
+
+// samples are those that the run has recorded so far.
+func (c *clusters) samples() (all []result.Sample) {
+	c.t.Helper()
+	data, err := os.ReadFile(filepath.Join(c.work, "faults", result.SamplesFile))
+	if err != nil {
+		return nil // it has not begun
+	}
+	for line := range strings.Lines(string(data)) {
+		var s result.Sample
+		if !strings.HasSuffix(line, "\n") {
+			break // it is being written
+		}
+		if err := json.Unmarshal([]byte(line), &s); err != nil {
+			c.t.Fatal(err)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// sampled waits for a sample of a status, and gives the number of the first from
+// a number on.
+func (c *clusters) sampled(from int, status string) int {
+	c.t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		for i, s := range c.samples() {
+			if i >= from && s.Status == status {
+				return i
+			}
+		}
+	}
+	c.t.Errorf("no sample from the %dth on is %s within a minute: there are %d", from, status, len(c.samples()))
+	return from
+}
+
+// kill kills a program of the cluster bridge, and gives what starts it again.
+func (c *clusters) kill(node, name string) (again func()) {
+	t := c.t
+	t.Helper()
+	labs, err := lab.List(lab.Options{Dir: filepath.Join(c.work, "labs")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, info := range labs {
+		for _, p := range info.Kubernetes.Programs {
+			if info.Kubernetes.Name != "bridge" || p.Node != node || p.Name != name {
+				continue
+			}
+			if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			return func() { c.start(fmt.Sprintf("/run/netns/cnb-%s-1-%s", info.ID, node), p) }
+		}
+	}
+	t.Fatalf("the cluster bridge has no %s on %s", name, node)
+	return nil
+}
+
+// start stands for what supervises a program of a node.
+func (c *clusters) start(netns string, p lab.Program) {
+	c.t.Helper()
+	log, err := os.Create(filepath.Join(c.work, p.Name+".log"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer log.Close()
+	// It goes with the lab, as all that is in its namespaces.
+	_, err = c.runner.Launch(exec.Cmd{Argv: p.Argv, NetNS: netns, CleanEnv: true, Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=/root"}}, log)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
