@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/campaign"
@@ -133,6 +134,8 @@ type run struct {
 	// cannot read here.
 	idles  idles
 	absent []string
+	// saying guards absent, which samples of one round add to.
+	saying sync.Mutex
 	// left is how many samples are still planned, at the most.
 	left      int
 	blocksRun int
@@ -184,8 +187,8 @@ func (r *run) blocks(ctx context.Context) error {
 			return nil
 		}
 		blockBegin := time.Now()
-		for _, t := range todo {
-			if err := r.slot(ctx, t); err != nil {
+		for _, together := range plan.Together(todo) {
+			if err := r.round(ctx, together); err != nil {
 				return err
 			}
 		}
@@ -246,36 +249,6 @@ func (r *run) planned(from, to int) int {
 		n += len(plan.Remaining(r.block(b), r.samples, r.Sampling.Retries))
 	}
 	return n
-}
-
-// slot measures one sample, with its retries, and records each attempt.
-func (r *run) slot(ctx context.Context, slot plan.Slot) error {
-	for attempt := 1 + r.attempts[slot.ID]; attempt <= 1+r.Sampling.Retries; attempt++ {
-		s := r.sample(ctx, slot, attempt)
-		if ctx.Err() != nil {
-			return context.Cause(ctx) // what was cut short is no sample
-		}
-		if s.Status == result.StatusFailed {
-			if err := r.toolsGone(ctx, slot.Cell); err != nil {
-				return err
-			}
-		}
-		if err := r.Store.Append(s); err != nil {
-			return err
-		}
-		r.keep(s)
-		if s.Status == result.StatusOK || attempt > r.Sampling.Retries {
-			r.left--
-		}
-		if s.Status == result.StatusOK && slot.Block >= steadyBlock {
-			r.clock.measuring += r.Sampling.WarmupSeconds + *s.MeasuredSeconds
-		}
-		r.Observer.Sampled(s, r.left)
-		if s.Status == result.StatusOK {
-			return nil
-		}
-	}
-	return nil
 }
 
 // goOn makes env that of a run that goes on: it began when the first one did,

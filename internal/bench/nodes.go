@@ -51,6 +51,8 @@ func (r *run) watchNodes(ctx context.Context, s *result.Sample, ends testbed.End
 
 // missing notes, once a campaign, what cannot be measured here.
 func (r *run) missing(why string) {
+	r.saying.Lock()
+	defer r.saying.Unlock()
 	if !slices.Contains(r.absent, why) {
 		r.absent = append(r.absent, why)
 		r.Observer.Say("not measured here: %s", why)

@@ -22,14 +22,54 @@ import (
 // patience is what a sample may take beyond its own length before it is failed.
 const patience = 10 * time.Second
 
-// sample measures one sample. It never returns an error: a sample that could
-// not be measured is a failed record with the reason.
-func (r *run) sample(ctx context.Context, slot plan.Slot, attempt int) result.Sample {
-	s := result.Sample{
-		Schema: result.Schema, ID: slot.ID, Block: slot.Block, Attempt: attempt, Cell: slot.Cell,
-		Started: time.Now().UTC(), RequestedSeconds: r.Sampling.Seconds,
+// try is one attempt at a sample.
+type try struct {
+	sample result.Sample
+	// err is why it cannot be measured; it is the record's reason.
+	err  error
+	work workload.Workload
+	ends testbed.Ends
+	// without are probes that are left out beside those of the run.
+	without []string
+}
+
+// machines are those under its ends, each once.
+func (t *try) machines() []string {
+	if t.ends.Client.Agent == nil || t.ends.Server.Agent == nil {
+		return nil
 	}
-	err := r.measure(ctx, &s)
+	return slices.Compact([]string{machine(t.ends.Client), machine(t.ends.Server)})
+}
+
+// begin makes the ends of a sample ready, and reads their machines while nothing is
+// measured. It never gives an error: a sample that could not be measured is a failed
+// record with the reason.
+func (r *run) begin(ctx context.Context, slot plan.Slot) *try {
+	t := &try{sample: result.Sample{
+		Schema: result.Schema, ID: slot.ID, Block: slot.Block, Attempt: 1 + r.attempts[slot.ID], Cell: slot.Cell,
+		Started: time.Now().UTC(), RequestedSeconds: r.Sampling.Seconds,
+	}}
+	if t.work, t.err = workload.Find(slot.Cell.Workload); t.err != nil || t.addsPods() {
+		return t
+	}
+	if t.ends, t.err = r.Testbed.Ends(ctx, slot.Cell); t.err == nil {
+		r.idle(ctx, slot.Block, t.ends)
+	}
+	return t
+}
+
+func (t *try) addsPods() bool { return t.work.Spec().Name == workload.PodSetupName }
+
+// finish measures what was begun. Several may be measured at the same time.
+func (r *run) finish(ctx context.Context, t *try) {
+	s, err := &t.sample, t.err
+	switch {
+	case err != nil:
+	case t.addsPods():
+		err = r.addPods(ctx, s)
+	default:
+		err = r.measure(ctx, t)
+	}
 	if err == nil {
 		s.Status = result.StatusOK
 		err = s.Validate()
@@ -39,28 +79,16 @@ func (r *run) sample(ctx context.Context, slot plan.Slot, attempt int) result.Sa
 		s.Metrics, s.Histogram, s.Series, s.MeasuredSeconds, s.Probes, s.Machines = nil, nil, nil, nil, nil, nil
 		s.Settings = nil
 	}
-	return s
 }
 
-func (r *run) measure(ctx context.Context, s *result.Sample) error {
-	w, err := workload.Find(s.Cell.Workload)
-	if err != nil {
-		return err
-	}
-	if w.Spec().Name == workload.PodSetupName {
-		return r.addPods(ctx, s)
-	}
-	ends, err := r.Testbed.Ends(ctx, s.Cell)
-	if err != nil {
-		return err
-	}
-	r.idle(ctx, s.Block, ends)
+func (r *run) measure(ctx context.Context, t *try) error {
+	s, w, ends := &t.sample, t.work, t.ends
 	p := workload.Params{
 		Cell: s.Cell, Warmup: r.Sampling.Warmup(), Window: r.Sampling.Window(),
 		Token: newToken(), SharedClock: ends.SharedClock,
 	}
 	readAgain := r.watchNodes(ctx, s, ends)
-	server, client, err := r.traffic(ctx, w, p, ends)
+	server, client, err := r.traffic(ctx, p, t)
 	if rawErr := r.saveRaw(s, server, client); rawErr != nil {
 		err = errors.Join(err, rawErr)
 	}
@@ -103,7 +131,8 @@ func profileOf(s *result.Sample, ends testbed.Ends) {
 
 // traffic runs both halves. Whatever happens, neither end has anything of it
 // left running afterwards.
-func (r *run) traffic(ctx context.Context, w workload.Workload, p workload.Params, ends testbed.Ends) (server, client workload.Output, err error) {
+func (r *run) traffic(ctx context.Context, p workload.Params, t *try) (server, client workload.Output, err error) {
+	w, ends := t.work, t.ends
 	serve, err := w.Serve(p)
 	if err != nil {
 		return server, client, err
@@ -116,7 +145,7 @@ func (r *run) traffic(ctx context.Context, w workload.Workload, p workload.Param
 			r.cancelEnds(ctx, ends)
 		}
 	}()
-	serve.WithoutProbes = r.WithoutProbes
+	serve.WithoutProbes = slices.Concat(t.without, r.WithoutProbes)
 	var session agent.ServeResult
 	if err := ends.Server.Agent.Call(ctx, agent.MethodServe, agent.ServeParams{Program: serve, Port: ends.ServerPort}, &session); err != nil {
 		return server, client, fmt.Errorf("server at %s: %w", ends.Server.Name, err)
@@ -126,7 +155,7 @@ func (r *run) traffic(ctx context.Context, w workload.Workload, p workload.Param
 	if err != nil {
 		return server, client, err
 	}
-	drive.WithoutProbes = r.withoutTwice(ends)
+	drive.WithoutProbes = slices.Concat(t.without, r.withoutTwice(ends))
 	driving, stop := context.WithCancelCause(ctx)
 	watched := watchServer(ctx, driving, stop, ends.Server, session.Session)
 	driveErr := ends.Client.Agent.Call(driving, agent.MethodDrive, agent.DriveParams{Program: drive, Server: target.String()}, &client)

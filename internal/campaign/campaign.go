@@ -22,6 +22,9 @@ type Campaign struct {
 	Testbed string `json:"testbed"`
 	// Clusters are those of the testbed kubernetes; none: the current context.
 	Clusters []Cluster `json:"clusters,omitempty"`
+	// Pairs says which pairs of a cluster's nodes are measured: AllPairs,
+	// PairsAcrossZones, or "" for one pair.
+	Pairs    string    `json:"pairs,omitempty"`
 	Networks []Network `json:"networks"`
 	// Ladders are networks whose steps up from the host are measured beside them:
 	// the parser has added them to Networks.

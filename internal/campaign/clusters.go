@@ -35,6 +35,30 @@ type Cluster struct {
 	Found Found `json:"-"`
 }
 
+// What Campaign.Pairs may be.
+const (
+	// AllPairs are all ordered pairs of nodes.
+	AllPairs = "all"
+	// PairsAcrossZones are those of nodes of different zones.
+	PairsAcrossZones = "across-zones"
+)
+
+// EveryPair are the ordered pairs of some nodes.
+func EveryPair(nodes []string) [][2]string {
+	var pairs [][2]string
+	for _, from := range nodes {
+		for _, to := range nodes {
+			if from != to {
+				pairs = append(pairs, [2]string{from, to})
+			}
+		}
+	}
+	return pairs
+}
+
+// MaxCells is the most that a campaign may have.
+const MaxCells = maxCells
+
 // Found is what is not chosen on a cluster.
 type Found struct {
 	// Network is its pod network, "unknown" where nothing told.
@@ -43,6 +67,9 @@ type Found struct {
 	MTU int
 	// Enforces tells that the network holds traffic against policies.
 	Enforces bool
+	// Pairs are client and server node of each pair that is measured; nil: they are
+	// not chosen yet, or one pair is measured whose nodes are no factor.
+	Pairs [][2]string
 }
 
 // TheCluster is what a cluster is called in a campaign that names none.
@@ -58,6 +85,9 @@ func (d *decoder) checkClusters(c *Campaign) {
 	if c.Testbed != Kubernetes {
 		if d.root.child("clusters") != nil {
 			d.fail(place{"clusters"}, "write testbed: kubernetes", "clusters are of the testbed kubernetes, not of %s", c.Testbed)
+		}
+		if d.root.child("pairs") != nil {
+			d.fail(place{"pairs"}, "write testbed: kubernetes", "pairs of nodes are of the testbed kubernetes, not of %s", c.Testbed)
 		}
 		if d.root.child("networks") == nil {
 			d.failAt(d.root, nil, "for example networks: [host, bridge]", "missing key %q", "networks")
@@ -75,7 +105,30 @@ func (d *decoder) checkClusters(c *Campaign) {
 	if len(c.Clusters) > 1 && d.good(place{"networks"}) && !c.hasNetwork(Detected) {
 		d.fail(place{"networks"}, "add detected", "several clusters have nothing in common but what is %s", Detected)
 	}
+	d.checkPairs(c)
 	c.asFound()
+}
+
+// checkPairs refuses what is not measured between many nodes.
+func (d *decoder) checkPairs(c *Campaign) {
+	if c.Pairs == "" {
+		for i, cluster := range c.Clusters {
+			for name, values := range map[string][]string{"nodes": cluster.Nodes, "zones": cluster.Zones} {
+				if len(values) > 2 {
+					d.fail(place{"clusters", i, name}, "write pairs: all to measure every pair", "one pair is measured, of two %s: found %d", name, len(values))
+				}
+			}
+		}
+		return
+	}
+	for i, p := range c.Paths {
+		if where := (place{"paths", i}); d.good(where) && (p.Placement != result.InterHost || p.To != "pod" && p.To != "host") {
+			d.fail(where, "write {from: pod, to: pod}; other paths are a campaign of their own", "pairs of nodes are measured from pod or host to pod or host, %s", result.InterHost)
+		}
+	}
+	if c.withPolicies() {
+		d.fail(place{"policies"}, "make them a campaign of their own", "pairs of nodes are measured without policies")
+	}
 }
 
 // asFound leaves out what is not chosen on a cluster.
@@ -160,8 +213,8 @@ func clusterKeys() []key {
 		{name: "kubeconfig", defDoc: "where kubectl looks", kind: "path of a kubeconfig", example: "./with-cilium.kubeconfig",
 			doc: "The file. Relative paths are relative to the campaign file."},
 		{name: "nodes", defDoc: "the first two that take pods", kind: "node", minItems: 2, example: "[node-a, node-b]",
-			doc: "The node of the client and that of the server. Inside one node the client's is measured."},
+			doc: "The node of the client and that of the server. Inside one node the client's is measured. With pairs: all nodes that are measured."},
 		{name: "zones", defDoc: "any", kind: "zone", minItems: 2, repeats: true, example: "[eu-1a, eu-1b]",
-			doc: "In place of nodes: the zones (label topology.kubernetes.io/zone) of the client's and the server's node."},
+			doc: "In place of nodes: the zones (label topology.kubernetes.io/zone) of the client's and the server's node. With pairs: the zones whose nodes are measured."},
 	}
 }

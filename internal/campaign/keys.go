@@ -100,6 +100,8 @@ func campaignKeys(known Known) []key {
 			doc: "Where it runs: lab is network namespaces of this machine, hosts the machines of an Ansible inventory over SSH, kubernetes the clusters of a kubeconfig."},
 		{name: "clusters", defDoc: "the kubeconfig's current context", kind: "cluster", example: "[{name: a, context: a}, {name: b, context: b}]",
 			doc: "The Kubernetes clusters to measure, of the testbed kubernetes. Several are measured in turns, inside the same blocks."},
+		{name: "pairs", defDoc: "one pair", kind: "choice of pairs", names: []string{AllPairs, PairsAcrossZones}, example: "all",
+			doc: "Of the testbed kubernetes: measure pairs of nodes in place of one, to find the slow one. all is every ordered pair of the nodes that take pods, or of a cluster's nodes or zones; across-zones those of different zones. Pairs without a node in common are measured at the same time, in as few rounds as can be."},
 		{name: "networks", defDoc: "required; on kubernetes [host, detected]", kind: "network", names: append(closed(known.Networks), Detected), example: "[host, bridge]",
 			doc: "The networks to measure: a name that is built in, or a mapping with a conflist of your own. host is the bare network under them, the baseline of every efficiency: without it no efficiency is computed. The network of a cluster is found out, and is written as detected: on kubernetes, and on hosts that are nodes of one."},
 		{name: "ladders", kind: "network with a ladder", names: closed(known.ladderNames()), example: "[flannel/vxlan]",

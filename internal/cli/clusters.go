@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -96,6 +97,9 @@ func runOnClusters(ctx context.Context, path string, c campaign.Campaign, f runF
 		fmt.Fprintf(stderr, "%s: network %s, MTU %d\n", cmp.Or(cluster.Name, campaign.TheCluster), found[i].Network, found[i].MTU)
 		c.Clusters[i].Found = found[i]
 	}
+	if words := pairWords(c, newPlan(c, f)); words != "" {
+		fmt.Fprintln(stderr, words)
+	}
 	_, err = runOn(ctx, bed, path, c, f, stdout, stderr)
 	// Where no run came of it, nothing else takes it down.
 	return errors.Join(err, bed.Close(context.WithoutCancel(ctx)))
@@ -159,17 +163,52 @@ func nameClusters(path string, c *campaign.Campaign, f runFlags) error {
 	return nil
 }
 
-// ofCluster names a cell's network, and its cluster where there are several.
+// ofCluster names a cell's network, its cluster where there are several, and its
+// nodes where they are a factor.
 func ofCluster(cell result.Cell) string {
-	if cell.Cluster == "" {
-		return cell.Network
+	name := cell.Network
+	if cell.Cluster != "" {
+		name += " of " + cell.Cluster
 	}
-	return cell.Network + " of " + cell.Cluster
+	if cell.IsPair() {
+		name += " " + cell.ClientNode + " to " + cell.ServerNode
+	}
+	return name
+}
+
+// namedPairs are the pairs of nodes that a campaign names itself, for a plan that
+// asks no cluster.
+func namedPairs(c campaign.Campaign) campaign.Campaign {
+	if c.Pairs != campaign.AllPairs {
+		return c
+	}
+	c.Clusters = slices.Clone(c.Clusters)
+	for i := range c.Clusters {
+		c.Clusters[i].Found.Pairs = campaign.EveryPair(c.Clusters[i].Nodes)
+	}
+	return c
+}
+
+// pairWords says how many pairs of nodes there are, and in how many rounds; "" for
+// a campaign on one pair.
+func pairWords(c campaign.Campaign, p plan.Plan) string {
+	if c.Pairs == "" {
+		return ""
+	}
+	pairs := 0
+	for _, cluster := range c.Clusters {
+		pairs += len(cluster.Found.Pairs)
+	}
+	if pairs == 0 {
+		return "pairs of nodes: the run finds out how many; N nodes have N(N-1) in 2(N-1) rounds, 2N where N is odd; the numbers here are of one pair"
+	}
+	_, rounds := p.Turns()
+	return fmt.Sprintf("pairs of nodes: %d; a block measures them in %d rounds, those of a round at the same time", pairs, rounds)
 }
 
 func openClusters(c campaign.Campaign, f runFlags, stderr io.Writer) (*kubebed.Bed, error) {
 	bed, err := kubebed.Open(kubebed.Options{
-		Clusters: c.Clusters, Image: cmp.Or(f.image, image.Name(version(), false)), Connect: kube.Connect, Patience: kubebed.Patience,
+		Clusters: c.Clusters, Pairs: c.Pairs, Image: cmp.Or(f.image, image.Name(version(), false)), Connect: kube.Connect, Patience: kubebed.Patience,
 		Say: func(format string, args ...any) { fmt.Fprintf(stderr, format+"\n", args...) },
 	})
 	if err != nil {

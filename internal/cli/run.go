@@ -116,6 +116,7 @@ func runCampaign(ctx context.Context, path string, f runFlags, stdout, stderr io
 		}
 	}
 	if f.dryRun {
+		c = namedPairs(c)
 		var tuning time.Duration
 		if c.Testbed == campaign.Hosts || f.allowTuning {
 			tuning = hosts.TuneTime
@@ -277,14 +278,22 @@ func dryRun(w io.Writer, c campaign.Campaign, p plan.Plan, tuning time.Duration,
 	}
 	fmt.Fprintf(w, "%s: %d cells, %d to %d blocks, %d to %d samples, seed %d\n",
 		c.Name, len(p.Cells), p.MinBlocks, p.MaxBlocks, out.Samples.Least, out.Samples.Most, p.Seed)
-	fmt.Fprintf(w, "expected time: %s to %s\n\nblock 1, in its order:\n", least.Round(time.Second), most.Round(time.Second))
+	fmt.Fprintf(w, "expected time: %s to %s\n", least.Round(time.Second), most.Round(time.Second))
+	if words := pairWords(c, p); words != "" {
+		fmt.Fprintln(w, words)
+	}
+	fmt.Fprintf(w, "\nblock 1, in its order:\n")
 	for _, s := range p.Block(1, nil) {
 		cell := s.Cell
 		mtu := fmt.Sprintf("MTU %d", cell.MTU)
 		if cell.MTU == 0 { // of a cluster, where it is found out
 			mtu = "MTU as found"
 		}
-		fmt.Fprintf(w, "  %s  %s %s %s, %s, %s, %s: %s\n", s.ID, ofCluster(cell), cell.Path, cell.Placement, cell.Link, cell.Profile, mtu, cell.Traffic())
+		round := ""
+		if s.Round > 0 {
+			round = fmt.Sprintf("round %d  ", s.Round)
+		}
+		fmt.Fprintf(w, "  %s  %s%s %s %s, %s, %s, %s: %s\n", s.ID, round, ofCluster(cell), cell.Path, cell.Placement, cell.Link, cell.Profile, mtu, cell.Traffic())
 	}
 	for _, l := range out.Commands {
 		fmt.Fprintf(w, "\n%s\n  server: %s\n  client: %s\n", l.Cell, l.Server, l.Client)

@@ -64,7 +64,13 @@ func clusterCells(c campaign.Campaign) []result.Cell {
 		one.Testbed, one.MTU = "", []int{found.MTU}
 		for _, cell := range Cells(one) {
 			cell.Cluster = cluster.Name
-			all = append(all, cell)
+			if found.Pairs == nil {
+				all = append(all, cell)
+			}
+			for _, pair := range found.Pairs {
+				cell.ClientNode, cell.ServerNode = pair[0], pair[1]
+				all = append(all, cell)
+			}
 		}
 	}
 	slices.SortFunc(all, result.Cell.Compare)

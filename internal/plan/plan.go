@@ -2,6 +2,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -76,27 +77,32 @@ type Slot struct {
 	// Index is the cell's place in Plan.Cells.
 	Index int
 	Cell  result.Cell
+	// Round is one number for the pairs of nodes that are measured at the same
+	// time, which stand together; 0: the sample is measured alone.
+	Round int
 }
 
 // Block is one sample of every active cell in random order; cells of one
 // profile and MTU stand together, as changing those of a machine takes longer
-// than a sample. The order is that of all cells, with those that are not active
+// than a sample, and so do the pairs of nodes of one round. The order is that of all cells, with those that are not active
 // left out: it depends on the seed and the block alone, so dropping a cell does
 // not move the others. A baseline
-// stays as long as any cell that is held against it; active may be nil for all.
+// stays as long as any cell that is held against it, and a pair as long as any of
+// its round: what is beside it is thereby what it was. active may be nil for all.
 func (p Plan) Block(n int, active func(cell int) bool) []Slot {
-	wanted := p.wanted(active)
+	order, rounds := p.order(n)
+	wanted := p.wanted(active, rounds)
 	slots := make([]Slot, 0, len(p.Cells))
-	for _, i := range p.order(n) {
+	for _, i := range order {
 		if wanted[i] {
-			slots = append(slots, Slot{ID: p.id(n, i), Block: n, Index: i, Cell: p.Cells[i]})
+			slots = append(slots, Slot{ID: p.id(n, i), Block: n, Index: i, Cell: p.Cells[i], Round: rounds[i]})
 		}
 	}
 	return slots
 }
 
-// wanted are the active cells and their baselines.
-func (p Plan) wanted(active func(cell int) bool) []bool {
+// wanted are the active cells, their baselines, and who is in a round with either.
+func (p Plan) wanted(active func(cell int) bool, rounds []int) []bool {
 	wanted := make([]bool, len(p.Cells))
 	baselines := make(map[result.Cell]bool)
 	for i, c := range p.Cells {
@@ -105,28 +111,46 @@ func (p Plan) wanted(active func(cell int) bool) []bool {
 			baselines[c.Baseline()] = true
 		}
 	}
+	held := map[int]bool{}
 	for i, c := range p.Cells {
 		wanted[i] = wanted[i] || baselines[c]
+		held[rounds[i]] = held[rounds[i]] || wanted[i]
+	}
+	for i, round := range rounds {
+		wanted[i] = wanted[i] || round > 0 && held[round]
 	}
 	return wanted
 }
 
-// order is the permutation of all cells in block n. The generator is ChaCha8,
-// so that neighbouring seeds and blocks have nothing in common.
-func (p Plan) order(n int) []int {
+// order is the permutation of all cells in block n, and the rounds of those that
+// are of pairs of nodes. The generator is ChaCha8, so that neighbouring seeds and
+// blocks have nothing in common.
+func (p Plan) order(n int) (order, rounds []int) {
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[:], p.Seed)
 	binary.LittleEndian.PutUint64(key[8:], uint64(n))
-	order := rand.New(rand.NewChaCha8(key)).Perm(len(p.Cells))
+	rng := rand.New(rand.NewChaCha8(key))
+	order = rng.Perm(len(p.Cells))
+	rounds = p.rounds(rng)
 	// The groups stand in the order of their first cells: random as well.
-	rank := map[settings]int{}
-	for _, i := range order {
+	rank, turn := map[settings]int{}, map[int]int{}
+	first := make([]int, len(p.Cells)) // of its round, in the permutation
+	for at, i := range order {
 		if _, have := rank[p.settings(i)]; !have {
 			rank[p.settings(i)] = len(rank)
 		}
+		first[i] = at
+		if round := rounds[i]; round > 0 {
+			if _, have := turn[round]; !have {
+				turn[round] = at
+			}
+			first[i] = turn[round]
+		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return rank[p.settings(a)] - rank[p.settings(b)] })
-	return order
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(rank[p.settings(a)]-rank[p.settings(b)], first[a]-first[b])
+	})
+	return order, rounds
 }
 
 // settings are the factors that are settings of nodes.
@@ -152,7 +176,8 @@ func digits(n int) int { return len(fmt.Sprint(n)) }
 //
 // tuning is what changing profile or MTU takes, where it takes long.
 func (p Plan) Estimate(s campaign.Sampling, overhead, tuning time.Duration) (least, most time.Duration) {
-	block := float64(len(p.Cells)) * (s.Warmup() + s.Window() + overhead).Seconds()
+	turns, _ := p.Turns()
+	block := float64(turns) * (s.Warmup() + s.Window() + overhead).Seconds()
 	groups := map[settings]bool{}
 	for i := range p.Cells {
 		groups[p.settings(i)] = true

@@ -23,6 +23,8 @@ func csvFactors() []csvFactor {
 	return []csvFactor{
 		{"network", func(c result.Cell) string { return c.Network }},
 		{"cluster", func(c result.Cell) string { return c.Cluster }},
+		{"client_node", func(c result.Cell) string { return c.ClientNode }},
+		{"server_node", func(c result.Cell) string { return c.ServerNode }},
 		{"path", func(c result.Cell) string { return c.Path }},
 		{"placement", func(c result.Cell) string { return c.Placement }},
 		{"link", func(c result.Cell) string { return c.Link }},
@@ -104,7 +106,7 @@ const (
 // kindOf is the kind of a column of the long form. All else are numbers.
 func kindOf(column string) columnKind {
 	switch column {
-	case "network", "cluster", "path", "placement", "link", "profile", "family", "workload", "test", "protocol", "direction", "service_proxy",
+	case "network", "cluster", "client_node", "server_node", "path", "placement", "link", "profile", "family", "workload", "test", "protocol", "direction", "service_proxy",
 		"state", "metric", "unit", "statistic", "model_of", "reason", "compared_metric", "compared_with":
 		return textColumn
 	case "udp_gso", "zero_copy", "pin_cpus", "primary", "link_bound":

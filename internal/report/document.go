@@ -102,6 +102,9 @@ func newDocument(in Input) *document {
 		if leanedOn[s.Cell] {
 			continue // shown as the baseline of others
 		}
+		if s.Cell.IsPair() {
+			continue // shown as a mesh
+		}
 		p := placeOf(s.Cell)
 		g := byPlace[p]
 		if g == nil {

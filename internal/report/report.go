@@ -106,6 +106,7 @@ func sections() []section {
 		{ID: "noise", Title: "What this machine calls different by itself", Build: noise},
 		{ID: "goals", Title: "In short", Build: goals},
 		{ID: "answer", Title: "The answer", Build: answer},
+		{ID: "mesh", Title: "Pairs of nodes", Build: mesh},
 		{ID: "efficiency", Title: "Efficiency against the bare network", Build: efficiency},
 		{ID: "figures", Title: "Networks beside the physical one", Build: beside, Drawn: true},
 		{ID: "absolute", Title: "Absolute values", Build: absolute, Folded: true},

@@ -42,6 +42,7 @@ func writeTerminal(w io.Writer, d *document, opt Options) error {
 		room := shortLines - len(head) - len(middle) - len(tail)
 		middle = append(sc.shortTable(*d.goalTable(), room), middle...)
 	}
+	middle = append(middle, sc.fitLines(sc.meshLines(d, false), shortLines-len(head)-len(middle)-len(tail))...)
 	lines := append(append(head, middle...), tail...)
 	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
 	return err
@@ -55,6 +56,15 @@ func (sc screen) fit(s, mark string, n int) []string {
 	}
 	cut := sc.say("…")
 	return append(lines[:n-1], sc.clipTo(lines[n-1], sc.columns-width(cut))+cut)
+}
+
+// fitLines is at most n of some lines; what is left over is counted.
+func (sc screen) fitLines(lines []string, n int) []string {
+	if len(lines) <= max(n, 2) {
+		return lines
+	}
+	kept := max(n, 2) - 1
+	return append(lines[:kept:kept], fmt.Sprintf("and %d lines more, see the long form", len(lines)-kept))
 }
 
 // clipTo cuts s at n columns.

@@ -38,6 +38,9 @@ func writeLong(w io.Writer, d *document, opt Options) error {
 			lines = append(lines, sc.textTable(*costs)...)
 		}
 	}
+	if m := sc.meshLines(d, true); len(m) > 0 {
+		lines = append(append(lines, ""), m...)
+	}
 	if cross := d.crossLines(); len(cross) > 0 {
 		lines = append(lines, "", "Cross-check, native / tool:")
 		for _, c := range cross {

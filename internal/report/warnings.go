@@ -50,12 +50,12 @@ const mostWhere = 4
 // first few only their number.
 func (d *document) where(cells []result.Cell) string {
 	type key struct {
-		network string
-		place   place
+		network, pair string
+		place         place
 	}
 	traffics, order := map[key][]string{}, []key{}
 	for _, c := range cells {
-		k := key{c.Network, placeOf(c)}
+		k := key{c.Network, pairOf(c), placeOf(c)}
 		if len(traffics[k]) == 0 {
 			order = append(order, k)
 		}
@@ -69,8 +69,8 @@ func (d *document) where(cells []result.Cell) string {
 			break
 		}
 		named += len(traffics[k])
-		s := d.name(k.network) + " " + strings.Join(traffics[k], ", ")
-		if len(traffics[k]) > 1 && len(traffics[k]) == d.planned(k.network, k.place) {
+		s := d.name(k.network) + " " + strings.TrimPrefix(k.pair+" ", " ") + strings.Join(traffics[k], ", ")
+		if k.pair == "" && len(traffics[k]) > 1 && len(traffics[k]) == d.planned(k.network, k.place) {
 			s = d.name(k.network) + " (all traffic)"
 		}
 		if where := d.short(k.place); where != "" {

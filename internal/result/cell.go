@@ -15,6 +15,10 @@ type Cell struct {
 	// Cluster is the campaign's name of the Kubernetes cluster that was measured;
 	// absent where the testbed is none.
 	Cluster string `json:"cluster,omitempty"`
+	// ClientNode and ServerNode name the nodes of both ends where pairs of nodes
+	// are measured; absent otherwise.
+	ClientNode string `json:"client_node,omitempty"`
+	ServerNode string `json:"server_node,omitempty"`
 	// Path is from where to where: one of the Path constants.
 	Path string `json:"path"`
 	// Placement is one of the Placement constants.
@@ -114,6 +118,15 @@ func (c Cell) Baseline() Cell {
 	return c
 }
 
+// IsPair tells whether c is of one of several pairs of nodes.
+func (c Cell) IsPair() bool { return c.ClientNode != "" || c.ServerNode != "" }
+
+// OfAnyPair is c without its nodes: what all cells of one mesh have in common.
+func (c Cell) OfAnyPair() Cell {
+	c.ClientNode, c.ServerNode = "", ""
+	return c
+}
+
 // ToService tells whether the cell's path leads to a service.
 func (c Cell) ToService() bool { return c.Path == PathPodToClusterIP || c.Path == PathPodToNodePort }
 
@@ -128,7 +141,7 @@ func IsRung(network string) bool { return strings.HasPrefix(network, RungPrefix)
 func (c Cell) IsBaseline() bool { return c.Network == HostNetwork }
 
 // Compare orders cells: by link, profile, MTU, services, policies, placement,
-// then workload and its factors, then network and path.
+// then workload and its factors, then network and path, then nodes.
 func (c Cell) Compare(d Cell) int {
 	return cmp.Or(
 		cmp.Compare(c.Link, d.Link), cmp.Compare(c.Profile, d.Profile), cmp.Compare(c.MTU, d.MTU),
@@ -142,6 +155,7 @@ func (c Cell) Compare(d Cell) int {
 		cmp.Compare(c.Pods, d.Pods), cmp.Compare(c.BackgroundStreams, d.BackgroundStreams),
 		cmp.Compare(b2i(c.UDPGSO), b2i(d.UDPGSO)), cmp.Compare(b2i(c.ZeroCopy), b2i(d.ZeroCopy)), cmp.Compare(b2i(c.PinCPUs), b2i(d.PinCPUs)),
 		cmp.Compare(c.Network, d.Network), cmp.Compare(c.Cluster, d.Cluster), cmp.Compare(c.Path, d.Path),
+		cmp.Compare(c.ClientNode, d.ClientNode), cmp.Compare(c.ServerNode, d.ServerNode),
 	)
 }
 

@@ -166,7 +166,7 @@ func (c *campaign) goal(g Goal, wanted func(result.Cell) bool) GoalRanking {
 	byCell := map[result.Cell]*cellData{}
 	var names []Option
 	for _, d := range c.cells {
-		if d.cell.IsBaseline() || result.IsRung(d.cell.Network) || !wanted(d.cell) {
+		if d.cell.IsBaseline() || result.IsRung(d.cell.Network) || d.cell.IsPair() || !wanted(d.cell) {
 			continue
 		}
 		byCell[d.cell] = d

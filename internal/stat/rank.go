@@ -64,7 +64,7 @@ func (c *campaign) rankings(a Analysis) []Ranking {
 	groups := map[result.Cell][]int{}
 	var order []result.Cell
 	for i, s := range a.Cells {
-		if s.Cell.IsBaseline() || result.IsRung(s.Cell.Network) || s.OK == 0 {
+		if s.Cell.IsBaseline() || result.IsRung(s.Cell.Network) || s.Cell.IsPair() || s.OK == 0 {
 			continue
 		}
 		g := s.Cell

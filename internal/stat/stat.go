@@ -183,6 +183,9 @@ type Analysis struct {
 	// Goals has a ranking for each of bandwidth, latency and CPU cost that any
 	// cell speaks of, over all its settings; none in a null test.
 	Goals []GoalRanking `json:"goals,omitempty"`
+	// Meshes has each traffic between pairs of nodes. Rankings and Goals leave those
+	// cells out.
+	Meshes []Mesh `json:"meshes,omitempty"`
 	// PolicySweeps has each set of cells that differ in the number of policies alone.
 	PolicySweeps []PolicySweep `json:"policy_sweeps,omitempty"`
 	// CrossChecks hold the native engine against published tools, where a
@@ -219,6 +222,7 @@ func (c *campaign) analyse() Analysis {
 		a.Cells = append(a.Cells, c.summarise(d, latencies[i]))
 	}
 	a.Rankings, a.Goals = c.rankings(a), c.goals()
+	a.Meshes = c.meshes(a.Cells)
 	a.PolicySweeps = c.policySweeps()
 	a.CrossChecks, a.RoundTrips = c.crossChecks(), c.roundTripChecks()
 	a.Warnings = c.warnings(a, latencies)

@@ -33,6 +33,8 @@ const (
 type Options struct {
 	// Clusters are those of the campaign, their kubeconfigs relative to nothing.
 	Clusters []campaign.Cluster
+	// Pairs is that of the campaign: which pairs of nodes are measured.
+	Pairs string
 	// Image is that of the pods: this program, which each node has or can pull.
 	Image string
 	// Connect makes the connections: kube.Connect.

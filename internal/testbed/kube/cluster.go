@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,8 @@ type cluster struct {
 	runs []string
 	// nodes are those of spots; one where the cluster has no more.
 	nodes []corev1.Node
+	// pairs are those that are measured, by the nodes' names; nil: one alone.
+	pairs [][2]string
 	// unfit says of the nodes that take no pods why.
 	unfit string
 	// noHost says why there are no pods in their node's own network; "": there are.
@@ -51,6 +54,9 @@ func newCluster(named campaign.Cluster, client *kube.Client, o Options) *cluster
 	return &cluster{name: named.Name, named: named, client: client, options: o, networks: map[string]bool{}}
 }
 
+// raiseAtOnce bounds the pods that are waited for at the same time.
+const raiseAtOnce = 32
+
 // prepare makes what the cells need, and looks what the cluster has.
 func (c *cluster) prepare(ctx context.Context, cells []result.Cell) (campaign.Found, error) {
 	if err := c.checkAccess(ctx); err != nil {
@@ -64,6 +70,9 @@ func (c *cluster) prepare(ctx context.Context, cells []result.Cell) (campaign.Fo
 		return campaign.Found{}, err
 	}
 	c.nodes = nodes
+	if err := c.choosePairs(len(cells)); err != nil {
+		return campaign.Found{}, err
+	}
 	c.want(cells)
 	if err := c.make(ctx); err != nil {
 		return campaign.Found{}, err
@@ -74,7 +83,11 @@ func (c *cluster) prepare(ctx context.Context, cells []result.Cell) (campaign.Fo
 // want notes the spots and routes of the cells that the nodes are enough for.
 func (c *cluster) want(cells []result.Cell) {
 	for _, cell := range cells {
-		from, to := spotsOf(cell)
+		if c.options.Pairs != "" {
+			c.wantEach(cell)
+			continue
+		}
+		from, to := c.spotsOf(cell)
 		if max(from.node, to.node) > len(c.nodes) || to.host && to.policies > 0 {
 			continue
 		}
@@ -86,6 +99,18 @@ func (c *cluster) want(cells []result.Cell) {
 		r := route{to, cell.Path, familyOf(cell)}
 		if byService(cell.Path) && !slices.Contains(c.routes, r) {
 			c.routes = append(c.routes, r)
+		}
+	}
+}
+
+// wantEach notes one spot for each node, in each of the networks that the ends of a
+// cell are in.
+func (c *cluster) wantEach(cell result.Cell) {
+	for i := range c.nodes {
+		for _, host := range []bool{strings.HasPrefix(cell.Path, "host-to-"), strings.HasSuffix(cell.Path, "-to-host")} {
+			if s := (spot{role: both, node: i + 1, host: host}); !slices.Contains(c.wanted, s) {
+				c.wanted = append(c.wanted, s)
+			}
 		}
 	}
 }
@@ -120,6 +145,7 @@ func (c *cluster) make(ctx context.Context) error {
 		}
 	}
 	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(raiseAtOnce)
 	for _, st := range c.stands {
 		g.Go(func() error { return c.raise(gctx, st) })
 	}

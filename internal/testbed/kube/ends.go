@@ -23,7 +23,7 @@ func addrPort(a netip.Addr, port uint16) netip.AddrPort { return netip.AddrPortF
 
 // ends are those of a cell, living.
 func (c *cluster) ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) {
-	fromSpot, toSpot := spotsOf(cell)
+	fromSpot, toSpot := c.spotsOf(cell)
 	from, err := c.living(ctx, fromSpot)
 	if err != nil {
 		return testbed.Ends{}, err
@@ -61,7 +61,7 @@ func (c *cluster) placeName(st *stand) string {
 
 // support says why a cell cannot be measured here.
 func (c *cluster) support(cell result.Cell) error {
-	from, to := spotsOf(cell)
+	from, to := c.spotsOf(cell)
 	r := route{to, cell.Path, familyOf(cell)}
 	switch {
 	case cell.Link != "unshaped":
@@ -70,6 +70,8 @@ func (c *cluster) support(cell result.Cell) error {
 		return fmt.Errorf("a cluster's nodes are not tuned: profile %s is of the lab and of hosts", cell.Profile)
 	case cell.Workload == workload.PodSetupName:
 		return fmt.Errorf("pods are added by the cluster's own kubelets: measure %s in the lab", cell.Workload)
+	case max(from.node, to.node) > len(c.nodes) && cell.IsPair():
+		return fmt.Errorf("%s and %s are not both among the nodes that are measured; others: %s", cell.ClientNode, cell.ServerNode, cmp.Or(c.unfit, "none"))
 	case max(from.node, to.node) > len(c.nodes):
 		return fmt.Errorf("the cluster has one node that takes pods (%s), and %s needs two; others: %s", c.nodes[0].Name, cell.Placement, cmp.Or(c.unfit, "none"))
 	case (from.host || to.host) && c.noHost != "":

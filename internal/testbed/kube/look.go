@@ -24,7 +24,7 @@ func (c *cluster) checkAccess(ctx context.Context) error {
 // look sees what the cluster has.
 func (c *cluster) look(ctx context.Context) (campaign.Found, error) {
 	c.found.network = c.client.Detect(ctx, c.seen())
-	found := campaign.Found{Network: c.found.network.Name, MTU: c.linkMTU(), Enforces: c.enforces}
+	found := campaign.Found{Network: c.found.network.Name, MTU: c.linkMTU(), Enforces: c.enforces, Pairs: c.pairs}
 	version, err := c.client.API.Discovery().ServerVersion()
 	if err != nil {
 		return found, c.client.Explain("ask for the version", err)
@@ -38,7 +38,7 @@ func (c *cluster) look(ctx context.Context) (campaign.Found, error) {
 		c.found.facts.Nodes[n.Name] = result.NodeFacts{
 			OS: info.OSImage, Kernel: info.KernelVersion, Runtime: info.ContainerRuntimeVersion, Kubelet: info.KubeletVersion,
 			Architecture: info.Architecture, CPUs: int(n.Status.Capacity.Cpu().Value()), MemoryBytes: n.Status.Capacity.Memory().Value(),
-			Zone: n.Labels["topology.kubernetes.io/zone"],
+			Zone: zoneOf(n),
 		}
 	}
 	return found, nil

@@ -15,12 +15,13 @@ import (
 
 // chooseNodes gives the nodes of client and server: those that the campaign
 // names, one of each zone that it names, or the first two by name that take pods.
-// One is enough for what is measured inside a node. Nodes that are not ready yet
+// One is enough for what is measured inside a node. Where many pairs are measured
+// they are all that are named, all of the zones, or all that take pods. Nodes that are not ready yet
 // are waited for a while.
 func (c *cluster) chooseNodes(ctx context.Context) ([]corev1.Node, error) {
 	for began := time.Now(); ; {
 		nodes, becoming, err := c.tryNodes(ctx)
-		if !becoming || err == nil && len(nodes) >= 2 || time.Since(began) > c.options.Patience {
+		if !becoming || err == nil && len(nodes) >= 2 && c.options.Pairs == "" || time.Since(began) > c.options.Patience {
 			return nodes, err
 		}
 		select {
@@ -55,6 +56,13 @@ func (c *cluster) tryNodes(ctx context.Context) (nodes []corev1.Node, becoming b
 			good = append(good, n)
 		}
 	}
+	c.unfit = strings.Join(bad, "; ")
+	if c.options.Pairs != "" {
+		if len(c.named.Zones) > 0 {
+			good = slices.DeleteFunc(good, func(n corev1.Node) bool { return !slices.Contains(c.named.Zones, zoneOf(n)) })
+		}
+		return good, becoming, nil
+	}
 	if len(c.named.Zones) > 0 {
 		nodes, err = zoneNodes(good, c.named.Zones, bad)
 		return nodes, becoming, err
@@ -62,7 +70,6 @@ func (c *cluster) tryNodes(ctx context.Context) (nodes []corev1.Node, becoming b
 	if len(good) == 0 {
 		return nil, becoming, fmt.Errorf("no node takes pods: %s", cmp.Or(strings.Join(bad, "; "), "there is none"))
 	}
-	c.unfit = strings.Join(bad, "; ")
 	return good[:min(2, len(good))], becoming, nil
 }
 
@@ -87,7 +94,7 @@ func zoneNodes(good []corev1.Node, zones, bad []string) ([]corev1.Node, error) {
 	var out []corev1.Node
 	for _, zone := range zones {
 		i := slices.IndexFunc(good, func(n corev1.Node) bool {
-			return n.Labels[corev1.LabelTopologyZone] == zone && !slices.ContainsFunc(out, func(o corev1.Node) bool { return o.Name == n.Name })
+			return zoneOf(n) == zone && !slices.ContainsFunc(out, func(o corev1.Node) bool { return o.Name == n.Name })
 		})
 		if i < 0 {
 			return nil, fmt.Errorf("zone %s has no node left that takes pods (label %s); those that take none: %s", zone, corev1.LabelTopologyZone,

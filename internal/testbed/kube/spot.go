@@ -11,8 +11,8 @@ import (
 type spot struct {
 	// host tells a pod in its node's own network, the baseline.
 	host bool
-	role string // "client", "server"
-	node int    // 1, 2: an index of cluster.nodes, from 1
+	role string // "client", "server", "both"
+	node int    // 1, 2, …: an index of cluster.nodes, from 1
 	// policies is how many policies that allow nothing select the pod, beside one
 	// that allows the client; 0: none selects it.
 	policies int
@@ -21,6 +21,8 @@ type spot struct {
 const (
 	client = "client"
 	server = "server"
+	// both is the one pod of a node where many pairs of nodes are measured.
+	both = "both"
 )
 
 // name is that of its first pod.
@@ -37,13 +39,29 @@ func (s spot) name() string {
 }
 
 // spotsOf are client and server of a cell.
-func spotsOf(cell result.Cell) (from, to spot) {
+func (c *cluster) spotsOf(cell result.Cell) (from, to spot) {
+	if cell.IsPair() {
+		from, to = spot{role: both, node: c.numberOf(cell.ClientNode)}, spot{role: both, node: c.numberOf(cell.ServerNode)}
+		from.host, to.host = strings.HasPrefix(cell.Path, "host-to-"), strings.HasSuffix(cell.Path, "-to-host")
+		return from, to
+	}
 	from = spot{role: client, node: 1, host: strings.HasPrefix(cell.Path, "host-to-")}
 	to = spot{role: server, node: 1, host: strings.HasSuffix(cell.Path, "-to-host"), policies: cell.Policies}
 	if cell.Placement == result.InterHost {
 		to.node = 2
 	}
 	return from, to
+}
+
+// numberOf is a node's number; one that is not measured has none, which is beyond
+// the last.
+func (c *cluster) numberOf(node string) int {
+	for i, n := range c.nodes {
+		if n.Name == node {
+			return i + 1
+		}
+	}
+	return len(c.nodes) + 1
 }
 
 // route is how a client reaches a server: straight, or by a service.

@@ -1,0 +1,100 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/probe"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// round measures samples at the same time, with their retries, and records each
+// attempt: the pairs of a round, or one sample alone.
+func (r *run) round(ctx context.Context, slots []plan.Slot) error {
+	for len(slots) > 0 {
+		samples := r.sampleAll(ctx, slots)
+		if ctx.Err() != nil {
+			return context.Cause(ctx) // what was cut short is no sample
+		}
+		var again []plan.Slot
+		for i, s := range samples {
+			if err := r.record(ctx, slots[i], s); err != nil {
+				return err
+			}
+			if s.Status != result.StatusOK && s.Attempt <= r.Sampling.Retries {
+				again = append(again, slots[i])
+			}
+		}
+		slots = again
+	}
+	return nil
+}
+
+// record keeps one attempt.
+func (r *run) record(ctx context.Context, slot plan.Slot, s result.Sample) error {
+	if s.Status == result.StatusFailed {
+		if err := r.toolsGone(ctx, slot.Cell); err != nil {
+			return err
+		}
+	}
+	if err := r.Store.Append(s); err != nil {
+		return err
+	}
+	r.keep(s)
+	if s.Status == result.StatusOK || s.Attempt > r.Sampling.Retries {
+		r.left--
+	}
+	if s.Status == result.StatusOK && slot.Block >= steadyBlock {
+		r.clock.measuring += r.Sampling.WarmupSeconds + *s.MeasuredSeconds
+	}
+	r.Observer.Sampled(s, r.left)
+	return nil
+}
+
+// sampleAll measures samples at the same time. Their ends are made ready one after
+// the other, and machines are read while none of them runs.
+func (r *run) sampleAll(ctx context.Context, slots []plan.Slot) []result.Sample {
+	tries := make([]*try, len(slots))
+	for i, slot := range slots {
+		tries[i] = r.begin(ctx, slot)
+	}
+	if len(slots) > 1 {
+		r.leaveOutShared(tries)
+	}
+	var wait sync.WaitGroup
+	for _, t := range tries {
+		wait.Go(func() { r.finish(ctx, t) })
+	}
+	wait.Wait()
+	samples := make([]result.Sample, len(slots))
+	for i, t := range tries {
+		samples[i] = t.sample
+	}
+	return samples
+}
+
+// leaveOutShared leaves out the probes of machines that are under several of the
+// pairs: what they count would be that of all of them.
+func (r *run) leaveOutShared(tries []*try) {
+	pairs := map[string]int{}
+	for _, t := range tries {
+		for _, m := range t.machines() {
+			pairs[m]++
+		}
+	}
+	ofMachine := []string{probe.CPUName, probe.CountersName, probe.StacksName}
+	for _, t := range tries {
+		if !slices.ContainsFunc(t.machines(), func(m string) bool { return pairs[m] > 1 }) {
+			continue
+		}
+		t.without = ofMachine
+		for _, name := range ofMachine {
+			if !slices.Contains(r.WithoutProbes, name) {
+				r.missing(fmt.Sprintf("probe %s: pairs of nodes that are measured at the same time are on one machine, which counts for all of them", name))
+			}
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed"
+)
+
+// nodes is a testbed of several nodes, each an agent on loopback.
+type nodes struct {
+	*loopback
+	agents map[string]*agent.Client
+	broken string // the server that has no ends
+	ready  int    // pairs whose ends were asked for and that have no record yet
+}
+
+// rounds is a store that notes how many pairs were ready when a record came.
+type rounds struct {
+	memory
+	bed  *nodes
+	most int
+}
+
+func (r *rounds) Append(s result.Sample) error {
+	r.most = max(r.most, r.bed.ready)
+	r.bed.ready--
+	return r.memory.Append(s)
+}
+
+func (n *nodes) Ends(_ context.Context, c result.Cell) (testbed.Ends, error) {
+	n.ready++
+	if c.ServerNode == n.broken {
+		return testbed.Ends{}, errors.New("node " + n.broken + " is gone")
+	}
+	at := func(name string) testbed.Place {
+		return testbed.Place{Name: name, Node: name, MTU: 65536, Agent: n.agents[name]}
+	}
+	return testbed.Ends{Client: at(c.ClientNode), Server: at(c.ServerNode), ServerAddress: netip.MustParseAddr("127.0.0.1"), SharedClock: true}, nil
+}
+
+// TestRoundsOfPairs: pairs of a round are measured at the same time, one that fails
+// leaves the others alone, and probes of a machine under several pairs are left out.
+func TestRoundsOfPairs(t *testing.T) {
+	bed := &nodes{loopback: newLoopback(t), agents: map[string]*agent.Client{}, broken: "d"}
+	names := []string{"a", "b", "c", "d"}
+	for _, name := range names {
+		bed.agents[name] = newLoopback(t).agent
+	}
+	store := &rounds{bed: bed}
+	o := options(t, bed, store)
+	o.Sampling.Seconds, o.Sampling.Retries = 0.1, 4 // a busy machine fails some
+	base := o.Plan.Cells[0]
+	o.Plan.Cells, o.Plan.MaxBlocks = nil, 2
+	for _, pair := range campaign.EveryPair(names) {
+		base.ClientNode, base.ServerNode = pair[0], pair[1]
+		o.Plan.Cells = append(o.Plan.Cells, base)
+	}
+	sum, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone := map[string]bool{} // those beside which nothing ran
+	for block := range 2 {
+		for _, together := range plan.Together(o.Plan.Block(block+1, nil)) {
+			if len(together) != 2 {
+				t.Errorf("a round of %d", len(together))
+			}
+			for i, s := range together {
+				alone[s.ID] = together[1-i].Cell.ServerNode == "d"
+			}
+		}
+	}
+	absent, last := strings.Join(sum.Environment.Absent, "\n"), map[string]result.Sample{}
+	for _, s := range store.records {
+		last[s.ID] = s
+	}
+	for _, s := range last {
+		pair := s.Cell.ClientNode + " to " + s.Cell.ServerNode
+		switch {
+		case s.Cell.ServerNode == "d":
+			if s.Status != result.StatusFailed || !strings.Contains(s.Reason, "node d is gone") || s.Attempt != 5 {
+				t.Errorf("%+v", s)
+			}
+		case s.Status != result.StatusOK:
+			t.Errorf("%s: %s", pair, s.Reason)
+		case s.Attempt == 1: // tried again it may have been alone
+			if _, has := s.Probes[result.ServerNode]["cpu_user_seconds"]; has != alone[s.ID] {
+				t.Errorf("%s: CPU of the machine %v, and nothing ran beside it: %v", pair, has, alone[s.ID])
+			}
+		}
+	}
+	if len(last) != 2*12 || store.most != 2 {
+		t.Errorf("%d samples, at most %d at the same time", len(last), store.most)
+	}
+	if !strings.Contains(absent, "probe cpu: pairs of nodes that are measured at the same time are on one machine") {
+		t.Errorf("absent: %s", absent)
+	}
+	if err := o.Plan.Check(store.records, o.Sampling.Retries); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,79 @@
+package stat
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// Mesh is one traffic on one network between pairs of nodes.
+type Mesh struct {
+	// Cell is what all pairs have in common: it has no nodes.
+	Cell result.Cell `json:"cell"`
+	// Metric is what the pairs are judged by.
+	Metric string `json:"metric"`
+	// Median is that of the pairs' values, in base units.
+	Median float64 `json:"median"`
+	// Pairs are those that were measured, the slowest first.
+	Pairs []MeshPair `json:"pairs"`
+}
+
+// MeshPair is one pair of nodes in a mesh.
+type MeshPair struct {
+	Client string `json:"client_node"`
+	Server string `json:"server_node"`
+	// Value is the geometric mean of the metric over blocks, in base units.
+	Value Estimate `json:"value"`
+	// OfMedian is Value against the median of all pairs: 1 is the same, less is
+	// worse, whichever way the metric is better.
+	OfMedian float64 `json:"of_median"`
+	// Efficiency is that of the pair's cell; nil where it has none.
+	Efficiency *Estimate `json:"efficiency,omitempty"`
+}
+
+// meshes are those of the campaign, in the order of their cells.
+func (c *campaign) meshes(cells []CellSummary) []Mesh {
+	index := map[result.Cell]int{}
+	var out []Mesh
+	for _, s := range cells {
+		if !s.Cell.IsPair() || s.Mean == nil || s.Mean.Value <= 0 {
+			continue
+		}
+		of := s.Cell.OfAnyPair()
+		i, have := index[of]
+		if !have {
+			i = len(out)
+			index[of] = i
+			out = append(out, Mesh{Cell: of, Metric: s.Primary})
+		}
+		if s.Primary != out[i].Metric {
+			continue
+		}
+		out[i].Pairs = append(out[i].Pairs, MeshPair{Client: s.Cell.ClientNode, Server: s.Cell.ServerNode, Value: *s.Mean, Efficiency: s.Efficiency})
+	}
+	for i := range out {
+		out[i].compare(c)
+	}
+	return out
+}
+
+// compare holds the pairs against each other.
+func (m *Mesh) compare(c *campaign) {
+	var values []float64
+	for _, p := range m.Pairs {
+		values = append(values, p.Value.Value)
+	}
+	m.Median = medianOf(values)
+	less := c.better[m.Metric] == unit.Lower
+	for i, p := range m.Pairs {
+		m.Pairs[i].OfMedian = p.Value.Value / m.Median
+		if less {
+			m.Pairs[i].OfMedian = m.Median / p.Value.Value
+		}
+	}
+	slices.SortStableFunc(m.Pairs, func(p, q MeshPair) int {
+		return cmp.Or(cmp.Compare(p.OfMedian, q.OfMedian), cmp.Compare(p.Client, q.Client), cmp.Compare(p.Server, q.Server))
+	})
+}
