@@ -32,7 +32,7 @@ func Schema(known Known) ([]byte, error) {
 			"then": schema{"properties": schema{"mtu": schema{"items": schema{"minimum": minIPv6MTU}}}}},
 		{"if": schema{"required": []string{"testbed"}, "properties": schema{"testbed": schema{"const": Kubernetes}}},
 			"then": schema{"properties": given},
-			"else": schema{"required": []string{"networks"}, "properties": schema{"clusters": false}}},
+			"else": schema{"required": []string{"networks"}, "properties": schema{"clusters": false, "pairs": false}}},
 		{"if": schema{"required": []string{"testbed"}, "properties": schema{"testbed": schema{"enum": []string{Kubernetes, Hosts}}}},
 			"else": schema{"properties": schema{"networks": schema{"items": schema{"not": schema{"const": Detected}}}}}},
 	}

@@ -19,7 +19,9 @@ func TestEveryPairHasItsEnds(t *testing.T) {
 	c := kubetest.New("a", "b", "c", "d")
 	b, heard := open(t, c)
 	b.clusters[0].options.Pairs = campaign.AllPairs
-	c.API.CoreV1().Nodes().Update(t.Context(), cordoned("d"), metav1.UpdateOptions{})
+	if _, err := c.API.CoreV1().Nodes().Update(t.Context(), cordoned("d"), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	pods, hosts := cell(result.PathPodToPod, result.InterHost), cell(result.PathHostToHost, result.InterHost)
 	found, err := b.Prepare(t.Context(), []result.Cell{pods, hosts})
 	if err != nil {
