@@ -30,7 +30,7 @@ const (
 
 	antreaModel = "Antrea v1.15 docs/design/ovs-pipeline.md in a real Open vSwitch (its tables and flows set with ovs-ofctl; " +
 		"pods by this program's plugin cnibench-antrea), its iptables rules for pods"
-	antreaLeavesOut = "the agent: services (AntreaProxy), Egress, TrafficControl, L7 policy, multicast, IPv6, packets to the controller; " +
+	antreaLeavesOut = "the agent: Egress, TrafficControl, L7 policy, multicast, IPv6, packets to the controller; " +
 		"Antrea's IPAM (host-local instead)"
 )
 
@@ -70,7 +70,7 @@ func antreaNoEncap() Network {
 func antrea(name, summary string, kernel ...netns.Feature) Network {
 	return Network{
 		Name: name, Summary: summary, Model: antreaModel, LeavesOut: antreaLeavesOut,
-		NoServices: "services are AntreaProxy's, in Open vSwitch, which is left out",
+		NoServices: "its pods' packets pass Open vSwitch, where AntreaProxy has them (service_proxies: [antrea])",
 		Needs:      append([]netns.Feature{netns.Veth(), ovsTools(), ovsCarries(kernel...)}, ruleNeeds()...),
 		Plugins:    []string{"host-local"},
 		Datapath: func(ctx context.Context) (string, error) {

@@ -42,6 +42,9 @@ type ServiceProxy struct {
 	Model, LeavesOut string
 	// Needs are the features without which it is unsupported.
 	Needs []netns.Feature
+	// Family begins the names of the networks that have it of their own, "antrea/";
+	// "" is one for all.
+	Family string
 	// Start does on one node what it does before it knows of any service; it runs
 	// before the network's SetUp, as a kube-proxy is there before pods are. May be
 	// nil.
@@ -55,7 +58,7 @@ type ServiceProxy struct {
 
 // ServiceProxies is every service proxy, in the order in which help shows them.
 func ServiceProxies() []ServiceProxy {
-	return []ServiceProxy{iptablesProxy(), nftablesProxy(), ipvsProxy(), ebpfProxy()}
+	return []ServiceProxy{iptablesProxy(), nftablesProxy(), ipvsProxy(), ebpfProxy(), antreaProxy()}
 }
 
 // FindServiceProxy looks a service proxy up by name; the error lists the known

@@ -107,18 +107,24 @@ func mustPass(n network.Network, self, peer network.Node) [][]string {
 	return all
 }
 
-// flowsAreHit looks at both nodes' switches for the flows that packets must
-// have passed. A switch adds up its counters twice a second.
+// flowsAreHit looks at a node's switch for the flows that packets must have
+// passed. A switch adds up its counters twice a second.
 func flowsAreHit(t *testing.T, l *Lab, n network.Network) {
 	t.Helper()
 	if !strings.HasPrefix(n.Name, "antrea/") {
 		return
 	}
 	c := l.ordered[0]
-	want := mustPass(n, c.nodes[0], c.nodes[1])
+	wereHit(t, c.nodes[0], mustPass(n, c.nodes[0], c.nodes[1]))
+}
+
+// wereHit waits until every flow of a node, a table and words of its text, has
+// counted packets.
+func wereHit(t *testing.T, n network.Node, want [][]string) {
+	t.Helper()
 	var missing []string
 	for range 20 {
-		all := flows(t, c.nodes[0])
+		all := flows(t, n)
 		missing = nil
 		for _, w := range want {
 			if packets, there := packetsOf(all, w[0], w[1:]...); packets == 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -31,7 +32,9 @@ func (p *planner) checkRules(n network.Network, c result.Cell) error {
 	switch {
 	case n.HostNetwork:
 		return fmt.Errorf("%s has no services: its programs are in their nodes' own network, without Kubernetes", c.Network)
-	case proxy.AtSockets != nil:
+	case proxy.Family != "" && !strings.HasPrefix(n.Name, proxy.Family):
+		return fmt.Errorf("%s cannot have services by %s: they are of the networks %s… alone", c.Network, proxy.Name, proxy.Family)
+	case proxy.AtSockets != nil || proxy.Family != "":
 	case n.NoServices != "":
 		return fmt.Errorf("%s cannot have services by %s: %s", c.Network, proxy.Name, n.NoServices)
 	default:

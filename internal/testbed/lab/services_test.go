@@ -201,49 +201,71 @@ func buildServices(t *testing.T, name, proxy string, services int, pods ...int) 
 // by TCP and UDP, from a pod that is a backend itself.
 func TestAServiceReachesAllItsBackends(t *testing.T) {
 	eachProxy(t, func(t *testing.T, p network.ServiceProxy) {
-		_, c := buildServices(t, "flannel/host-gw", p.Name, 3, 2, 2) // with hairpin: a pod reaches itself
-		address, port := netip.MustParseAddr("10.96.200.1"), uint16(30500)
-		var services []network.Service
-		var names []string
-		for _, protocol := range []string{"tcp", "udp"} {
-			s := network.Service{
-				Name: "default/echo", PortName: protocol, Protocol: protocol, Address: netip.AddrPortFrom(address, 80), NodePort: port,
-			}
-			for node := range c.nodes {
-				for pod := range c.pods[node] {
-					s.Endpoints = append(s.Endpoints, netip.AddrPortFrom(c.pods[node][pod].address, 8080))
-				}
-			}
-			services = append(services, s)
+		names := []string{"flannel/host-gw"}
+		if p.Family != "" {
+			names = familyOf(p)
+		}
+		for _, name := range names {
+			t.Run(name, func(t *testing.T) { reachesBackends(t, name, p) })
+		}
+	})
+}
+
+// familyOf are the networks that alone have a proxy, without those that differ in
+// policy.
+func familyOf(p network.ServiceProxy) []string {
+	var all []string
+	for _, n := range network.List() {
+		if strings.HasPrefix(n.Name, p.Family) && !n.Policy {
+			all = append(all, n.Name)
+		}
+	}
+	return all
+}
+
+func reachesBackends(t *testing.T, name string, p network.ServiceProxy) {
+	_, c := buildServices(t, name, p.Name, 3, 2, 2) // with hairpin: a pod reaches itself
+	address, port := netip.MustParseAddr("10.96.200.1"), uint16(30500)
+	var services []network.Service
+	var names []string
+	for _, protocol := range []string{"tcp", "udp"} {
+		s := network.Service{
+			Name: "default/echo", PortName: protocol, Protocol: protocol, Address: netip.AddrPortFrom(address, 80), NodePort: port,
 		}
 		for node := range c.nodes {
-			for _, pod := range c.pods[node] {
-				answers(t, pod.ns, netip.AddrPortFrom(pod.address, 8080))
-				names = append(names, pod.ns.Name)
+			for pod := range c.pods[node] {
+				s.Endpoints = append(s.Endpoints, netip.AddrPortFrom(c.pods[node][pod].address, 8080))
 			}
 		}
-		if err := c.syncProxy(t.Context(), append(c.services(), services...)); err != nil {
-			t.Fatal(err)
+		services = append(services, s)
+	}
+	for node := range c.nodes {
+		for _, pod := range c.pods[node] {
+			answers(t, pod.ns, netip.AddrPortFrom(pod.address, 8080))
+			names = append(names, pod.ns.Name)
 		}
-		times := 100 // one of four backends is left out by chance once in 10^12
-		if p.Name == "ipvs" {
-			times = 12 // it takes them in turn
-		}
-		for _, to := range []netip.AddrPort{
-			netip.AddrPortFrom(address, 80), netip.AddrPortFrom(c.nodes[0].Address.Addr(), port), netip.AddrPortFrom(c.nodes[1].Address.Addr(), port),
-		} {
-			for _, protocol := range []string{"tcp", "udp"} {
-				who := whoAnswers(t, c, site{1, 1}, protocol, to, times)
-				t.Logf("%s to %s: %v", protocol, to, who)
-				for _, name := range names {
-					if who[name] == 0 {
-						t.Errorf("%s to %s: %s never answered", protocol, to, name)
-					}
+	}
+	if err := c.syncProxy(t.Context(), append(c.services(), services...)); err != nil {
+		t.Fatal(err)
+	}
+	times := 100 // one of four backends is left out by chance once in 10^12
+	if p.Name == "ipvs" {
+		times = 12 // it takes them in turn
+	}
+	for _, to := range []netip.AddrPort{
+		netip.AddrPortFrom(address, 80), netip.AddrPortFrom(c.nodes[0].Address.Addr(), port), netip.AddrPortFrom(c.nodes[1].Address.Addr(), port),
+	} {
+		for _, protocol := range []string{"tcp", "udp"} {
+			who := whoAnswers(t, c, site{1, 1}, protocol, to, times)
+			t.Logf("%s to %s: %v", protocol, to, who)
+			for _, name := range names {
+				if who[name] == 0 {
+					t.Errorf("%s to %s: %s never answered", protocol, to, name)
 				}
 			}
 		}
-		servicesWereHit(t, c, p, uint64(2*times))
-	})
+	}
+	servicesWereHit(t, c, p, uint64(2*times))
 }
 
 // servicesWereHit holds a proxy to the way that connections take on node 1.
@@ -258,6 +280,18 @@ func servicesWereHit(t *testing.T, c *cluster, p network.ServiceProxy, least uin
 		if counts["forward"] < least || counts["reverse"] < least {
 			t.Errorf("%v, want %d forward and reverse", counts, least)
 		}
+		return
+	}
+	if p.Name == "antrea" {
+		const port, chosen, virtual = "reg4=0x90000/0xf0000,tp_dst=30500", "nat(dst=10.244.2.", "nw_dst=169.254.0.252"
+		near, far := c.nodes[0], c.nodes[1]
+		wereHit(t, near, [][]string{{"ServiceLB", "tcp,", "nw_dst=10.96.200.1,tp_dst=80"}, {"ServiceLB", "udp,", port}, {"EndpointDNAT", "tcp,", chosen},
+			{"EndpointDNAT", "udp,", "nat(dst=10.244.1."}, {"SNAT", "reg0=0x3/0xf", "nat(src=10.244.1.1)"}, {"Output", "actions=IN_PORT"}})
+		away := []string{"SNAT", "ct_mark=0x40/0x40", "nat(src=169.254.0.253)"} // by the node's routes
+		if c.network.Encapsulation != "" {
+			away = []string{"SNAT", "ct_mark=0x20/0x20", "nat(src=10.244.2.1)"}
+		}
+		wereHit(t, far, [][]string{{"ServiceMark", virtual}, {"ServiceLB", "tcp,", port}, {"EndpointDNAT", "udp,", chosen}, away})
 		return
 	}
 	if p.Name == "nftables" { // kube-proxy's rules have no counters
@@ -324,7 +358,7 @@ func TestEveryNetworkHasServices(t *testing.T) {
 				t.Fatal(err)
 			}
 			if reason := unsupported[cell]; reason != "" {
-				why := n.NoServices != "" && strings.Contains(reason, n.NoServices) || n.NoInterHost != "" && strings.Contains(reason, n.NoInterHost)
+				why := p.Family != "" && strings.Contains(reason, "they are of the networks "+p.Family) || n.NoServices != "" && strings.Contains(reason, n.NoServices) || n.NoInterHost != "" && strings.Contains(reason, n.NoInterHost)
 				if !why && !n.HostNetwork && !strings.HasPrefix(reason, "kernel has no ") && !strings.HasPrefix(reason, "this machine has no ") {
 					t.Errorf("%s %s: %s", cell.Network, cell.Path, reason)
 				}
@@ -337,8 +371,14 @@ func TestEveryNetworkHasServices(t *testing.T) {
 				carry(t, l, cell, test, 40*time.Millisecond)
 			}
 		}
-		if !slices.Contains(with, "bridge") || !slices.Contains(with, "calico/direct") {
-			t.Errorf("only %v have services by %s", with, p.Name)
+		want := []string{"bridge", "calico/direct"}
+		if p.Family != "" {
+			want = familyOf(p)
+		}
+		for _, name := range want {
+			if !slices.Contains(with, name) {
+				t.Errorf("only %v have services by %s", with, p.Name)
+			}
 		}
 	})
 }
@@ -347,15 +387,18 @@ func TestEveryNetworkHasServices(t *testing.T) {
 // one that is measured works.
 func TestManyServices(t *testing.T) {
 	eachProxy(t, func(t *testing.T, p network.ServiceProxy) {
-		services := 3000
+		name, services := "bridge", 3000
+		if p.Family != "" {
+			name = familyOf(p)[0]
+		}
 		switch {
-		case p.AtSockets != nil || p.Name == "iptables":
+		case p.AtSockets != nil || p.Name == "iptables" || p.Name == "antrea":
 			services = 10_000
 		case labtest.InVM():
 			services = 1000 // emulation takes ten times as long
 		}
 		began := time.Now()
-		l, c := buildServices(t, "bridge", p.Name, services, 2)
+		l, c := buildServices(t, name, p.Name, services, 2)
 		took := time.Since(began)
 		t.Logf("%d services by %s on a node in %v", services, p.Name, took.Round(100*time.Millisecond))
 		if took > 2*time.Minute {
@@ -364,7 +407,7 @@ func TestManyServices(t *testing.T) {
 		if got := addresses(c.services()); got != services {
 			t.Errorf("%d services, want %d", got, services)
 		}
-		for _, cell := range serviceCells("bridge", p.Name, services) {
+		for _, cell := range serviceCells(name, p.Name, services) {
 			if cell.Placement == result.InterHost {
 				continue // there is one node
 			}
@@ -409,6 +452,8 @@ func TestWhereServicesCannotBe(t *testing.T) {
 		{"macvlan", "iptables", "do not pass the node"},
 		{"cilium/native", "nftables", "its eBPF programs pass packets by"},
 		{"hpc/singularity", "ebpf", "without Kubernetes"},
+		{"bridge", "antrea", "they are of the networks antrea/… alone"},
+		{"antrea/geneve", "iptables", "service_proxies: [antrea]"},
 		{"bridge", "ip_tables", "known: iptables, nftables, ipvs, ebpf"},
 	} {
 		n, err := network.Find(tc.network)
