@@ -9,7 +9,7 @@ export CGO_ENABLED := 0
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run test test-vm quick build image image-tools lint fmt tools cluster-binaries bench-lab bench-traffic bench-probes bench-null bench-savings bench-instructions bench-ladders bpf web clean
+.PHONY: help run test test-vm quick build image image-tools lint fmt tools cluster-binaries bench-lab bench-traffic bench-probes bench-null bench-savings bench-instructions bench-ladders bench-services bpf web clean
 
 ## help: this list
 help:
@@ -87,6 +87,10 @@ bench-probes:
 ## bench-instructions: what each network costs in instructions, counted in qemu, into docs/instructions.md
 bench-instructions:
 	go run ./bench/instructions -o docs/instructions.md
+
+## bench-services: what a datagram to one of up to 10,000 services costs in instructions, counted in qemu, into docs/service-instructions.md
+bench-services:
+	go run ./bench/instructions -services -samples 5 -o docs/service-instructions.md
 
 ## bench-ladders: what each step up to some networks costs in instructions, counted in qemu, into docs/ladders.md
 bench-ladders:

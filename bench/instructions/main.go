@@ -33,13 +33,18 @@ func main() {
 	out := flag.String("o", "", "file to write; without, the output")
 	networks := flag.String("networks", "", "names, with commas between; all that can be counted without")
 	ladder := flag.String("ladders", "", "names, with commas between: count the steps up to these networks and nothing else")
+	toServices := flag.Bool("services", false, "count datagrams to services and nothing else")
 	packets := flag.Int("packets", 500, "packets, or transactions, of each sample")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	var err error
-	if *ladder != "" {
-		err = runLadders(ctx, *out, strings.Split(*ladder, ","), *samples, *packets)
-	} else {
+	switch {
+	case *ladder != "":
+		tops := strings.Split(*ladder, ",")
+		err = runPart(ctx, *out, ladderPlan(tops, *samples, *packets), func(w io.Writer, got counted, _ plan) { ladders(w, got, tops) })
+	case *toServices:
+		err = runPart(ctx, *out, servicePlan(*samples, *packets), serviceReport)
+	default:
 		err = run(ctx, *out, *networks, *samples, *packets)
 	}
 	stop()
@@ -77,16 +82,16 @@ func run(ctx context.Context, to, networks string, samples, packets int) error {
 	return write(&b, to)
 }
 
-// runLadders counts the networks on the way up to some and writes their steps.
-func runLadders(ctx context.Context, to string, tops []string, samples, packets int) error {
+// runPart counts a plan and writes its own report.
+func runPart(ctx context.Context, to string, p plan, report func(io.Writer, counted, plan)) error {
 	r := exec.NewRunner()
 	defer r.Close()
-	got, err := countInVM(ctx, r, ladderPlan(tops, samples, packets), os.Stderr)
+	got, err := countInVM(ctx, r, p, os.Stderr)
 	if err != nil {
 		return err
 	}
 	var b bytes.Buffer
-	ladders(&b, got, tops)
+	report(&b, got, p)
 	return write(&b, to)
 }
 

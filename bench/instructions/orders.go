@@ -78,7 +78,6 @@ func orders() []order {
 	flat := rules{Kind: "iptables-legacy", Count: sweepCounts()[2]}
 	chained := flat
 	chained.Chains = 10
-	all = append(all, serviceOrder("nftables", 1000), serviceOrder("ipvs", 1000))
 	return append(all, order{
 		Claim: "more chains cost more, at the same number of rules", Source: qi, Workload: "udp_stream", Placement: inter,
 		Less: subject{Network: sweepNetwork, Rules: flat}, More: subject{Network: sweepNetwork, Rules: chained},
@@ -146,11 +145,6 @@ func fullPlan(networks []string, samples, packets int) plan {
 	}
 	chained := rules{Kind: "iptables-legacy", Count: sweepCounts()[2], Chains: 10}
 	p.Settings = append(p.Settings, setting{Network: sweepNetwork, Rules: chained, Traffic: udp}, knownChange())
-	for _, proxy := range servicesBy() {
-		for _, n := range serviceCounts(proxy) {
-			p.Settings = append(p.Settings, serviceSetting(proxy, n))
-		}
-	}
 	return p
 }
 

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/result"
@@ -22,15 +20,10 @@ func (s services) String() string { return fmt.Sprintf("%d services by %s", s.Co
 // servicesNetwork is the one whose services are counted: the least else.
 const servicesNetwork = "bridge"
 
-// serviceCounts are how many are counted by a proxy. To load ten thousand by
-// nftables or ipvs takes the square of their number in the kernel: longer, under
-// emulation, than all else.
-func serviceCounts(proxy string) []int {
-	if proxy == "iptables" {
-		return []int{1, 100, 1000, 10_000}
-	}
-	return []int{1, 100, 1000}
-}
+// serviceCounts are how many are counted by each proxy. To load ten thousand by
+// nftables takes the square of their number in the kernel: minutes, under
+// emulation.
+func serviceCounts() []int { return []int{1, 100, 1000, 10_000} }
 
 func servicesBy() []string { return []string{"iptables", "nftables", "ipvs"} }
 
@@ -39,6 +32,17 @@ func toServices() traffic { return traffic{Workload: udpFlows, Placement: result
 
 func serviceSetting(proxy string, count int) setting {
 	return setting{Network: servicesNetwork, Services: services{proxy, count}, Traffic: []traffic{toServices()}}
+}
+
+// servicePlan counts every number by every proxy.
+func servicePlan(samples, packets int) plan {
+	p := plan{Samples: samples, Packets: packets}
+	for _, n := range serviceCounts() {
+		for _, proxy := range servicesBy() {
+			p.Settings = append(p.Settings, serviceSetting(proxy, n))
+		}
+	}
+	return p
 }
 
 // serviceOrder is what a list and a hash demand of so many services.
@@ -51,10 +55,14 @@ func serviceOrder(less string, count int) order {
 	}
 }
 
-func serviceTable(w io.Writer, got counted) {
-	fmt.Fprintf(w, "\n## Cost of a service\n\nServices on the node of %s of which one is sent to, %s %s: each datagram is a new connection, "+
-		"so its service is looked up. In a list it stands in the middle.\n\n| proxy |", servicesNetwork, toServices().Workload, toServices().Placement)
-	columns := serviceCounts("iptables")
+// serviceReport writes docs/service-instructions.md.
+func serviceReport(w io.Writer, got counted, p plan) {
+	columns := serviceCounts()
+	fmt.Fprintf(w, "# Services in instructions\n\nWritten by `make bench-services`. What a datagram to a service's address takes, both ends together "+
+		"(%s %s on %s): each is a connection of its own, so its service is looked up. So many services are on the node; "+
+		"in a list the one that is sent to stands in the middle. They are instructions under emulation and no times, counted as "+
+		"[instructions.md](instructions.md) says. Kernel %s; %d samples of %d datagrams each; intervals are of %.0f %%.\n\n| proxy |",
+		toServices().Workload, toServices().Placement, servicesNetwork, got.kernel, p.Samples, p.Packets, 100*confidence)
 	for _, n := range columns {
 		fmt.Fprintf(w, " %d |", n)
 	}
@@ -62,12 +70,15 @@ func serviceTable(w io.Writer, got counted) {
 	for _, proxy := range servicesBy() {
 		r := row{head: proxy}
 		for _, n := range columns {
-			counts, err := []float64(nil), errors.New("not loaded")
-			if slices.Contains(serviceCounts(proxy), n) {
-				counts, err = got.find(subject{Network: servicesNetwork, Services: services{proxy, n}}, toServices().Workload, toServices().Placement, 0)
-			}
+			counts, err := got.find(subject{Network: servicesNetwork, Services: services{proxy, n}}, toServices().Workload, toServices().Placement, 0)
 			r.add(n, counts, err)
 		}
 		fmt.Fprintln(w, r)
 	}
+	var orders []order
+	for _, n := range columns[2:] {
+		orders = append(orders, serviceOrder("nftables", n), serviceOrder("ipvs", n))
+	}
+	fmt.Fprint(w, "\n## Orders\n\nWhat theory demands, held against the counts.\n\n")
+	orderTable(w, got, orders)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/exec"
@@ -25,11 +26,11 @@ func nftablesProxy() ServiceProxy {
 		Sync: func(ctx context.Context, self Node, services []Service) error {
 			r := exec.NewRunner()
 			defer r.Close()
-			_, err := r.Run(ctx, exec.Cmd{
-				Argv: []string{nftTool, "-f", "-"}, NetNS: self.NS.Path, Stdin: strings.NewReader(nftServices(self, services)),
-			})
-			if err != nil {
-				return fmt.Errorf("%s: services: %w", self.Name, err)
+			for _, script := range nftServices(self, services) {
+				_, err := r.Run(ctx, exec.Cmd{Argv: []string{nftTool, "-f", "-"}, NetNS: self.NS.Path, Stdin: strings.NewReader(script)})
+				if err != nil {
+					return fmt.Errorf("%s: services: %w", self.Name, err)
+				}
 			}
 			return nil
 		},
@@ -71,16 +72,27 @@ func (b *nftScript) rules(chain string, rules ...string) {
 	}
 }
 
-// nftServices is the table, in the place of what was there.
-func nftServices(self Node, services []Service) string {
+// nftTransaction is how many services are loaded at once. For each anonymous map
+// kernels go through all of its transaction so far: with 10,000 services in one
+// that takes as long as all else.
+const nftTransaction = 1000
+
+// nftServices is the table, in the place of what was there, as transactions to
+// be loaded one after the other.
+func nftServices(self Node, services []Service) []string {
 	b := &nftScript{}
 	b.WriteString("add table ip kube-proxy\ndelete table ip kube-proxy\nadd table ip kube-proxy\n")
 	b.base()
 	b.dispatch()
-	for _, s := range services {
-		b.service(self, s)
+	scripts := []string{}
+	for part := range slices.Chunk(services, nftTransaction) {
+		for _, s := range part {
+			b.service(self, s)
+		}
+		scripts = append(scripts, b.String())
+		b = &nftScript{}
 	}
-	return b.String()
+	return scripts
 }
 
 // base are the chains at the kernel's hooks (nftablesBaseChains), and where
