@@ -20,14 +20,19 @@ func (r *run) round(ctx context.Context, slots []plan.Slot) error {
 			return context.Cause(ctx) // what was cut short is no sample
 		}
 		var again []plan.Slot
+		longest := 0.0 // of those that were measured at the same time
 		for i, s := range samples {
 			if err := r.record(ctx, slots[i], s); err != nil {
 				return err
+			}
+			if s.Status == result.StatusOK && s.Block >= steadyBlock {
+				longest = max(longest, r.Sampling.WarmupSeconds+*s.MeasuredSeconds)
 			}
 			if s.Status != result.StatusOK && s.Attempt <= r.Sampling.Retries {
 				again = append(again, slots[i])
 			}
 		}
+		r.clock.measuring += longest
 		slots = again
 	}
 	return nil
@@ -46,9 +51,6 @@ func (r *run) record(ctx context.Context, slot plan.Slot, s result.Sample) error
 	r.keep(s)
 	if s.Status == result.StatusOK || s.Attempt > r.Sampling.Retries {
 		r.left--
-	}
-	if s.Status == result.StatusOK && slot.Block >= steadyBlock {
-		r.clock.measuring += r.Sampling.WarmupSeconds + *s.MeasuredSeconds
 	}
 	r.Observer.Sampled(s, r.left)
 	return nil

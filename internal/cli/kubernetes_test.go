@@ -156,6 +156,7 @@ func TestKubernetesExampleInCluster(t *testing.T) {
 		}
 	}
 	c.killed()
+	c.rights()
 	c.restarted()
 }
 

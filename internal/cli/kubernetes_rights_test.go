@@ -1,0 +1,137 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubeyaml "sigs.k8s.io/yaml"
+
+	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// as writes a kubeconfig of the cluster bridge for another user.
+func (c *clusters) as(user string) string {
+	c.t.Helper()
+	var config map[string]any
+	data, err := os.ReadFile(filepath.Join(c.work, "examples", "bridge.kubeconfig"))
+	if err == nil {
+		err = yaml.Unmarshal(data, &config)
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	config["users"].([]any)[0].(map[string]any)["user"].(map[string]any)["as"] = user
+	if data, err = yaml.Marshal(config); err != nil {
+		c.t.Fatal(err)
+	}
+	return c.write(user+".kubeconfig", string(data))
+}
+
+// allow gives what cnibench rbac prints, but for one resource.
+func (c *clusters) allow(text, without string) {
+	c.t.Helper()
+	client, err := kube.Connect(filepath.Join(c.work, "examples", "bridge.kubeconfig"), "")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	api := client.API.RbacV1()
+	for _, doc := range strings.Split(text, "---\n") {
+		var binding rbacv1.ClusterRoleBinding
+		var role rbacv1.ClusterRole
+		if strings.Contains(doc, "kind: ClusterRoleBinding") {
+			if err = kubeyaml.UnmarshalStrict([]byte(doc), &binding); err == nil {
+				_, err = api.ClusterRoleBindings().Create(c.t.Context(), &binding, metav1.CreateOptions{})
+			}
+		} else if err = kubeyaml.UnmarshalStrict([]byte(doc), &role); err == nil {
+			full := role.Rules
+			role.Rules = nil
+			for _, rule := range full {
+				if rule.Resources[0] != without {
+					role.Rules = append(role.Rules, rule)
+				}
+			}
+			if _, err = api.ClusterRoles().Create(c.t.Context(), &role, metav1.CreateOptions{}); err != nil {
+				_, err = api.ClusterRoles().Update(c.t.Context(), &role, metav1.UpdateOptions{})
+			}
+		}
+		if err != nil && without == "" && strings.Contains(err.Error(), "already exists") {
+			err = nil // the bindings stand from the time before
+		}
+		if err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// rights: a user with the printed roles alone runs a campaign, of one pair of nodes
+// and of all; one with less is told what is missing before anything is made.
+func (c *clusters) rights() {
+	t := c.t
+	c.write("mesh.yaml", `name: mesh
+testbed: kubernetes
+pairs: all
+workloads: [{name: tcp_rr, message_bytes: [64]}]
+sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 2, max_blocks: 2, retries: 3}
+`)
+	config := c.as("alice")
+	text := c.run("rbac", "--user", "alice")
+	refused := func(when string, want, not []string) {
+		res, err := c.runner.Run(t.Context(), c.command("run", "examples/mesh.yaml", "--kubeconfig", config, "--out", "none"))
+		said := string(res.Stderr)
+		if err == nil || res.ExitCode != 1 {
+			t.Errorf("%s: status %d, %v", when, res.ExitCode, err)
+		}
+		for _, w := range append(want, `user "alice"`, "nothing was created", "cnibench rbac --user alice") {
+			if !strings.Contains(said, w) {
+				t.Errorf("%s: no %q in\n%s", when, w, said)
+			}
+		}
+		for _, n := range not {
+			if strings.Contains(said, n) {
+				t.Errorf("%s: %q in\n%s", when, n, said)
+			}
+		}
+		if names := c.left("bridge"); len(names) > 0 {
+			t.Errorf("%s: made %v", when, names)
+		}
+		if _, err := os.Stat(filepath.Join(c.work, "none")); err == nil {
+			t.Errorf("%s: a result directory was made", when)
+		}
+	}
+	refused("without any right", []string{"create namespaces", "create pods/exec", "create pods in every namespace"}, nil)
+	c.allow(text, "pods/exec")
+	refused("without exec", []string{"create pods/exec"}, []string{"create namespaces", "create pods in"})
+	c.allow(text, "")
+	report := c.run("run", "examples/mesh.yaml", "--kubeconfig", config, "--out", "mesh", "--seed", "1")
+	words := strings.Join(strings.Fields(report), " ") // a terminal breaks lines anywhere
+	if !strings.Contains(words, "2 pairs of 2 nodes") || !strings.Contains(words, "node1 to node2") {
+		t.Errorf("the report has no pairs:\n%s", report)
+	}
+	recorded, err := result.Read(filepath.Join(c.work, "mesh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured := map[string]int{}
+	for _, s := range recorded.Samples {
+		if s.Status == result.StatusOK {
+			measured[s.Cell.Network+" "+s.Cell.ClientNode+" "+s.Cell.ServerNode]++
+		}
+	}
+	for _, key := range []string{"bridge node1 node2", "bridge node2 node1", "host node1 node2", "host node2 node1"} {
+		if measured[key] != 2 {
+			t.Errorf("measured %v, want two of %s", measured, key)
+		}
+	}
+	c.run("run", "examples/one.yaml", "--kubeconfig", config, "--out", "alice")
+	if recorded, err := result.Read(filepath.Join(c.work, "alice")); err != nil || len(recorded.Samples) < 10 {
+		t.Errorf("%d records of alice, %v", len(recorded.Samples), err)
+	}
+	if names := c.left("bridge"); len(names) > 0 {
+		t.Errorf("left: %v", names)
+	}
+}
