@@ -107,10 +107,7 @@ func Run(ctx context.Context, o Options) (sum Summary, err error) {
 	if err := o.Store.WriteJSON(result.EnvironmentFile, before); err != nil {
 		return Summary{Samples: r.samples}, err
 	}
-	if err := r.retireUnsupported(ctx, unsupported); err != nil {
-		return r.summary(before), err
-	}
-	err = r.blocks(ctx)
+	err = r.groups(ctx, unsupported)
 	if err == nil {
 		err = r.closeEnvironment(ctx, &before)
 	}
@@ -137,7 +134,10 @@ type run struct {
 	// saying guards absent, which samples of one round add to.
 	saying sync.Mutex
 	// left is how many samples are still planned, at the most.
-	left      int
+	left int
+	// of is the group that is measured, later what is planned of those after it.
+	of        group
+	later     int
 	blocksRun int
 	stopped   string
 	clock     clock
@@ -169,8 +169,6 @@ func (r *run) summary(env result.Environment) Summary {
 // and decisions are taken at the ends of blocks from the records alone, so that
 // a resumed run takes those of the run before.
 func (r *run) blocks(ctx context.Context) error {
-	r.left = r.planned(1, r.Plan.MaxBlocks)
-	r.Observer.Begin(r.planned(1, r.Plan.MinBlocks), r.left)
 	begin := time.Now()
 	for n := 1; n <= r.Plan.MaxBlocks; n++ {
 		slots := r.block(n)
@@ -209,7 +207,7 @@ func (r *run) overBudget(n int, begin time.Time) bool {
 		return false
 	}
 	spent := time.Since(begin).Seconds()
-	return spent+spent/float64(r.blocksRun) > r.Sampling.MaxSeconds
+	return spent+spent/float64(r.blocksRun) > r.Sampling.MaxSeconds/float64(r.of.number())
 }
 
 // settle retires the cells that are known well enough after block n, judged by
@@ -231,14 +229,14 @@ func (r *run) settle(n int) {
 		}
 	}
 	if len(r.retired) != before {
-		r.left = r.planned(n+1, r.Plan.MaxBlocks)
+		r.left = r.planned(n+1, r.Plan.MaxBlocks) + r.later
 	}
 }
 
 // block is what block n asks for of the cells that are still measured.
 func (r *run) block(n int) []plan.Slot {
 	slots := r.Plan.Block(n, func(cell int) bool { return !r.retired[r.Plan.Cells[cell]] })
-	return slices.DeleteFunc(slots, func(s plan.Slot) bool { return r.unsupported[s.Cell] })
+	return slices.DeleteFunc(slots, func(s plan.Slot) bool { return r.unsupported[s.Cell] || !r.of.has(s.Cell) })
 }
 
 // planned is the number of samples still to come in the given blocks, if no
@@ -270,7 +268,17 @@ func (r *run) closeEnvironment(ctx context.Context, env *result.Environment) err
 		return fmt.Errorf("describe the testbed at the end: %w", err)
 	}
 	after.Version = env.Version
+	if r.of.number() > 1 {
+		for name, p := range after.Places {
+			if _, have := env.Places[name]; !have {
+				env.Places[name] = p
+			}
+		}
+	}
 	env.Changed = append(env.Changed, result.ChangedSettings(*env, after)...)
+	if r.of.number() > 1 { // what stood later was not there at the beginning
+		env.Places, env.Networks, env.Clusters = after.Places, after.Networks, after.Clusters
+	}
 	env.Finished, env.Absent, env.Profiles = time.Now().UTC(), r.absent, after.Profiles
 	return r.Store.WriteJSON(result.EnvironmentFile, env)
 }

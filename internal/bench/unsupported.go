@@ -22,6 +22,9 @@ func (r *run) retireUnsupported(ctx context.Context, unsupported map[result.Cell
 		}
 	}
 	for _, slot := range r.Plan.Block(1, nil) {
+		if !r.of.has(slot.Cell) {
+			continue
+		}
 		reason, is := unsupported[slot.Cell]
 		if !is && !recorded[slot.Cell] {
 			var err error

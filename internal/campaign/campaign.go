@@ -161,6 +161,9 @@ func (c Campaign) Notes() []string {
 	if !c.hasNetwork(result.HostNetwork) && !c.onlyAddsPods() {
 		notes = append(notes, `no baseline: network "host" is not among the networks, so no efficiency is computed; add host to networks`)
 	}
+	if c.Switched() {
+		notes = append(notes, "networks are switched by commands, so they are measured one after the other and not in turns; give each a cluster for that")
+	}
 	var without []string
 	for _, n := range c.Networks {
 		if !n.Enforces && n.Name != result.HostNetwork && n.Name != Detected {

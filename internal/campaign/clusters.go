@@ -30,6 +30,10 @@ type Cluster struct {
 	// nodes that take pods, the first by name.
 	Nodes []string `json:"nodes,omitempty"`
 	Zones []string `json:"zones,omitempty"`
+	// Switch are commands (program and arguments each) that give the cluster its
+	// network, which then is Network; none: it has one.
+	Switch  [][]string `json:"switch,omitempty"`
+	Network string     `json:"network,omitempty"`
 
 	// Found is what the cluster turned out to have; a plan needs it.
 	Found Found `json:"-"`
@@ -106,6 +110,7 @@ func (d *decoder) checkClusters(c *Campaign) {
 		d.fail(place{"networks"}, "add detected", "several clusters have nothing in common but what is %s", Detected)
 	}
 	d.checkPairs(c)
+	d.checkSwitches(c)
 	c.asFound()
 }
 
@@ -130,6 +135,25 @@ func (d *decoder) checkPairs(c *Campaign) {
 		d.fail(place{"policies"}, "make them a campaign of their own", "pairs of nodes are measured without policies")
 	}
 }
+
+// checkSwitches holds clusters whose network is switched against each other: they
+// are measured one after the other, so all are, or none is.
+func (d *decoder) checkSwitches(c *Campaign) {
+	for i, cluster := range c.Clusters {
+		where := place{"clusters", i}
+		switch {
+		case !d.good(where):
+		case (cluster.Switch == nil) != (cluster.Network == ""):
+			d.fail(where, "switch: [[helm, upgrade, …]] and network: cilium/native", "switch is the commands that give a cluster the network: expected both, or neither")
+		case (cluster.Switch == nil) != (c.Clusters[0].Switch == nil):
+			d.fail(where, "measure it in a campaign of its own", "some clusters have switch and some do not: those that have it are measured one after the other, the others in turns")
+		}
+	}
+}
+
+// Switched tells whether the clusters are one in which commands switch the network:
+// they are then measured one after the other.
+func (c Campaign) Switched() bool { return len(c.Clusters) > 0 && c.Clusters[0].Switch != nil }
 
 // asFound leaves out what is not chosen on a cluster.
 func (c *Campaign) asFound() { c.MTU, c.Services, c.ServiceProxies = nil, nil, nil }
@@ -216,5 +240,9 @@ func clusterKeys() []key {
 			doc: "The node of the client and that of the server. Inside one node the client's is measured. With pairs: all nodes that are measured."},
 		{name: "zones", defDoc: "any", kind: "zone", minItems: 2, repeats: true, example: "[eu-1a, eu-1b]",
 			doc: "In place of nodes: the zones (label topology.kubernetes.io/zone) of the client's and the server's node. With pairs: the zones whose nodes are measured."},
+		{name: "switch", defDoc: "it has its network", kind: "word of a command", minItems: 1, repeats: true, example: "[[helm, upgrade, --install, cilium, ./cilium], [kubectl, -n, kube-system, rollout, status, ds/cilium]]",
+			doc: "Commands that give the cluster its network, each a list of a program and its arguments (no shell), run in the campaign file's folder with the cluster's KUBECONFIG. For one cluster that is measured with several networks, under several names: one after the other, each all of its blocks, as a network cannot be switched between samples. Needs network."},
+		{name: "network", defDoc: "what is detected", kind: "network name", pattern: networkName, patternDoc: "small letters, digits, dots, dashes and underscores, with at most one slash (family/variant)", example: "cilium/native",
+			doc: "What the network is detected as after switch; where it is not, its samples are failed with what was found."},
 	}
 }

@@ -21,7 +21,7 @@ func notInSchema() map[string]string {
 		"conflist-folder": files, "conflist-missing": files, "conflist-content": files,
 		"blocks-order": two, "blocks-default": two,
 		"services-without-path": two, "services-from-host": two, "policies-without-network": two,
-		"pairs-paths": two, "three-nodes": two, "path-without-host": two, "clusters-without-detected": two, "network-without-path": two,
+		"pairs-paths": two, "switch-alone": two, "three-nodes": two, "path-without-host": two, "clusters-without-detected": two, "network-without-path": two,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/image"
 	"github.com/cnibench/cnibench/internal/kube"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -80,7 +82,9 @@ have not been heard of for two minutes. The next run on the cluster does the sam
 // runOnClusters is run on the clusters of a kubeconfig. What they have is found
 // out before the plan is made.
 func runOnClusters(ctx context.Context, path string, c campaign.Campaign, f runFlags, stdout, stderr io.Writer) error {
-	bed, err := openClusters(c, f, stderr)
+	runner := exec.NewRunner()
+	defer runner.Close()
+	bed, err := openClusters(c, f, switcher(runner, path), stderr)
 	if err != nil {
 		return err
 	}
@@ -133,8 +137,9 @@ func labsUnder(servers map[string]string) (resting, error) {
 // focus lets one cluster go on and freezes the others; "" lets all go on.
 func (r resting) focus(ctx context.Context, cluster string) error {
 	for _, frozen := range []bool{false, true} {
-		for name, id := range r {
-			if rest := cluster != "" && name != cluster; rest != frozen {
+		for _, id := range r {
+			// One cluster may be there under several names (switch).
+			if rest := cluster != "" && id != r[cluster]; rest != frozen {
 				continue
 			}
 			if err := lab.SetFrozen(ctx, lab.Options{Dir: stateDir()}, id, frozen); err != nil {
@@ -158,7 +163,7 @@ func nameClusters(path string, c *campaign.Campaign, f runFlags) error {
 		c.Clusters = []campaign.Cluster{{Kubeconfig: f.cluster.kubeconfig, Context: f.cluster.context}}
 	}
 	for i := range c.Clusters {
-		c.Clusters[i].Found = campaign.Found{Network: campaign.Detected, Enforces: true}
+		c.Clusters[i].Found = campaign.Found{Network: cmp.Or(c.Clusters[i].Network, campaign.Detected), Enforces: true}
 	}
 	return nil
 }
@@ -206,8 +211,22 @@ func pairWords(c campaign.Campaign, p plan.Plan) string {
 	return fmt.Sprintf("pairs of nodes: %d; a block measures them in %d rounds, those of a round at the same time", pairs, rounds)
 }
 
-func openClusters(c campaign.Campaign, f runFlags, stderr io.Writer) (*kubebed.Bed, error) {
+// switcher runs commands that switch the network of a cluster, in the campaign's
+// folder.
+func switcher(runner *exec.Runner, path string) func(context.Context, campaign.Cluster, []string) (string, string, error) {
+	return func(ctx context.Context, of campaign.Cluster, argv []string) (string, string, error) {
+		cmd := exec.Cmd{Argv: argv, Dir: filepath.Dir(path)}
+		if of.Kubeconfig != "" {
+			cmd.Env = []string{"KUBECONFIG=" + of.Kubeconfig}
+		}
+		res, err := runner.Run(ctx, cmd)
+		return string(res.Stdout), string(res.Stderr), err
+	}
+}
+
+func openClusters(c campaign.Campaign, f runFlags, run func(context.Context, campaign.Cluster, []string) (string, string, error), stderr io.Writer) (*kubebed.Bed, error) {
 	bed, err := kubebed.Open(kubebed.Options{
+		Run:      run,
 		Clusters: c.Clusters, Pairs: c.Pairs, Image: cmp.Or(f.image, image.Name(version(), false)), Connect: kube.Connect, Patience: kubebed.Patience,
 		Say: func(format string, args ...any) { fmt.Fprintf(stderr, format+"\n", args...) },
 	})

@@ -40,7 +40,7 @@ func joinCluster(ctx context.Context, bed *hosts.Bed, c campaign.Campaign, f run
 	}
 	pods := c
 	pods.Clusters = []campaign.Cluster{{Kubeconfig: path, Nodes: nodes[:]}}
-	under, err := openClusters(pods, f, stderr)
+	under, err := openClusters(pods, f, nil, stderr)
 	if err != nil {
 		return c, err
 	}

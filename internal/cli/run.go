@@ -282,6 +282,9 @@ func dryRun(w io.Writer, c campaign.Campaign, p plan.Plan, tuning time.Duration,
 	if words := pairWords(c, p); words != "" {
 		fmt.Fprintln(w, words)
 	}
+	if c.Switched() {
+		fmt.Fprintln(w, "networks are switched: all blocks of a cluster come before those of the next; the time that switching takes is not known")
+	}
 	fmt.Fprintf(w, "\nblock 1, in its order:\n")
 	for _, s := range p.Block(1, nil) {
 		cell := s.Cell

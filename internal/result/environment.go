@@ -27,6 +27,9 @@ type Environment struct {
 	ServiceProxies map[string]NetworkFacts `json:"service_proxies,omitempty"`
 	// Clusters maps the campaign's name of a Kubernetes to what is known of it.
 	Clusters map[string]ClusterFacts `json:"clusters,omitempty"`
+	// OneAfterAnother are the clusters whose samples are not in the same blocks: all of
+	// the first were measured before the second, as commands switched between them.
+	OneAfterAnother []string `json:"one_after_another,omitempty"`
 	// Changed names each setting that differed at the end: "sysctl net.core.rmem_max: 212992 → 4194304".
 	Changed []string `json:"changed,omitempty"`
 	// Absent says what the probes could not measure here, and why: "probe

@@ -46,6 +46,17 @@ func (c *campaign) warnChanged(a Analysis) Warning {
 		Cure:    "find what changed them (tuned, irqbalance, an upgrade), hold it still, and measure again"}
 }
 
+// warnSequence tells of networks that were not measured in the same blocks.
+func (c *campaign) warnSequence(Analysis) Warning {
+	order := c.opt.Environment.OneAfterAnother
+	if len(order) < 2 {
+		return Warning{}
+	}
+	return Warning{Code: OneAfterAnother,
+		Message: fmt.Sprintf("networks were switched, so they were measured one after the other and not in turns (%s): what changed in time is in the differences between them, and an interval does not hold it", strings.Join(order, ", then ")),
+		Cure:    "go by the efficiencies, whose baselines were measured beside each, repeat the campaign in another order, or give each network a cluster"}
+}
+
 // forwarding is set on a node and not in a pod: that is what these are, not a
 // setting that could be alike.
 const forwarding = "net.ipv4.ip_forward"

@@ -150,3 +150,13 @@ func TestFalseAlarms(t *testing.T) {
 		}
 	}
 }
+
+// Networks that were switched one after the other are told, in their order.
+func TestWarnOneAfterAnother(t *testing.T) {
+	for _, order := range [][]string{nil, {"a"}, {"a", "b"}} {
+		w := (&campaign{opt: Options{Environment: result.Environment{OneAfterAnother: order}}}).warnSequence(Analysis{})
+		if want := len(order) > 1; (w.Code == OneAfterAnother) != want || want && !strings.Contains(w.Message, "a, then b") {
+			t.Errorf("%v: %+v", order, w)
+		}
+	}
+}

@@ -43,6 +43,9 @@ type Options struct {
 	// others are idle until the next call, which has no name when all are needed.
 	// nil: nothing is to be done.
 	Focus func(ctx context.Context, cluster string) error
+	// Run runs a command that switches the network of a cluster, and gives what it
+	// printed; it is needed where a cluster has any.
+	Run func(ctx context.Context, of campaign.Cluster, argv []string) (stdout, stderr string, err error)
 	// Patience is how long what hinders nodes and pods may last that often passes:
 	// a node that is not ready yet, an image that is pulled once more.
 	Patience time.Duration
@@ -55,8 +58,9 @@ type Bed struct {
 	options  Options
 	clusters []*cluster
 
-	mu      sync.Mutex
-	focused string
+	mu        sync.Mutex
+	focused   string
+	switching switching
 }
 
 var _ testbed.Testbed = (*Bed)(nil)
@@ -90,6 +94,13 @@ func (b *Bed) LetRest(focus func(ctx context.Context, cluster string) error) { b
 func (b *Bed) Prepare(ctx context.Context, cells []result.Cell) ([]campaign.Found, error) {
 	if err := b.all(ctx); err != nil { // one that a killed run left resting does not answer
 		return nil, err
+	}
+	if b.switched() {
+		found, err := b.prepareFirst(ctx, cells)
+		if err != nil {
+			err = errors.Join(err, b.Close(context.WithoutCancel(ctx)))
+		}
+		return found, err
 	}
 	found := make([]campaign.Found, len(b.clusters))
 	g, gctx := errgroup.WithContext(ctx)
@@ -131,6 +142,9 @@ func (b *Bed) Build(_ context.Context, cells []result.Cell) (map[result.Cell]str
 	unsupported := map[result.Cell]string{}
 	for _, cell := range cells {
 		c, err := b.find(cell.Cluster)
+		if err == nil && b.switched() && b.clusters[max(0, b.switching.standing)] != c {
+			continue // it is asked again when its network stands
+		}
 		if err == nil {
 			err = c.support(cell)
 		}

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"maps"
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/campaign"
@@ -88,9 +89,16 @@ func (b *Bed) Environment(ctx context.Context) (result.Environment, error) {
 	}
 	env := result.Environment{Schema: result.Schema, Testbed: campaign.Kubernetes, Places: map[string]result.PlaceFacts{},
 		Networks: map[string]result.NetworkFacts{}, Clusters: map[string]result.ClusterFacts{}}
-	for i, c := range b.clusters {
+	maps.Copy(env.Places, b.switching.past)
+	for _, c := range b.clusters {
+		if b.switched() {
+			env.OneAfterAnother = append(env.OneAfterAnother, c.name)
+		}
+		if c.found.facts.Kubernetes == "" {
+			continue // it did not stand yet
+		}
 		env.Clusters[nameOr(c.name, campaign.TheCluster)] = c.found.facts
-		if i == 0 && len(c.nodes) > 0 {
+		if env.Host.Kernel == "" && len(c.nodes) > 0 {
 			n := c.found.facts.Nodes[c.nodes[0].Name]
 			env.Host = result.Host{Kernel: n.Kernel, OS: n.OS, CPUs: n.CPUs, MemoryBytes: n.MemoryBytes}
 		}
@@ -100,13 +108,20 @@ func (b *Bed) Environment(ctx context.Context) (result.Environment, error) {
 				env.Networks[name] = result.NetworkFacts{Encapsulation: c.found.network.Mode.Encapsulation}
 			}
 		}
-		for _, st := range c.stands {
-			st.ask(ctx)
-			env.Places[c.placeName(st)] = result.PlaceFacts{Node: st.node, Kernel: st.facts.Kernel, MTUs: st.facts.MTUs, Sysctls: st.facts.Sysctls, Offloads: st.facts.Offloads,
-				Drivers: st.facts.Drivers, Routes: st.facts.Routes}
-		}
+		maps.Copy(env.Places, c.places(ctx))
 	}
 	return env, nil
+}
+
+// places are the facts of what stands, read again.
+func (c *cluster) places(ctx context.Context) map[string]result.PlaceFacts {
+	out := map[string]result.PlaceFacts{}
+	for _, st := range c.stands {
+		st.ask(ctx)
+		out[c.placeName(st)] = result.PlaceFacts{Node: st.node, Kernel: st.facts.Kernel, MTUs: st.facts.MTUs, Sysctls: st.facts.Sysctls, Offloads: st.facts.Offloads,
+			Drivers: st.facts.Drivers, Routes: st.facts.Routes}
+	}
+	return out
 }
 
 // ask reads the facts of a place again, where its agent lives.
