@@ -181,7 +181,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 func (s *Server) serveShell(w http.ResponseWriter) {
 	sum := sha256.Sum256([]byte(script))
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; connect-src 'self'; frame-src 'self'; frame-ancestors 'none'; script-src 'sha256-"+
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; connect-src 'self'; frame-src 'self'; img-src data:; frame-ancestors 'none'; script-src 'sha256-"+
 		base64.StdEncoding.EncodeToString(sum[:])+"'")
 	t, err := template.New("live").Parse(shell)
 	if err == nil {

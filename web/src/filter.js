@@ -25,10 +25,22 @@ export function makeFilter(data, changed) {
   };
 
   function update() {
-    judge();
-    for (const refresh of refreshers) refresh();
+    refresh();
     changed();
   }
+
+  function refresh() {
+    judge();
+    for (const f of refreshers) f();
+  }
+
+  // unwanted are the values that are filtered out, by factor; setUnwanted filters
+  // out those of them that there are, and draws nothing.
+  filter.unwanted = () => Object.fromEntries(data.factors.map((f, i) => [f.name, f.values.filter((_, k) => !wanted[i][k])]));
+  filter.setUnwanted = (unwanted) => {
+    data.factors.forEach((f, i) => f.values.forEach((v, k) => { wanted[i][k] = !(unwanted[f.name] || []).includes(v); }));
+    refresh();
+  };
 
   const refreshers = [];
   const panels = data.factors.map((factor, i) => panel(factor, wanted[i], update, refreshers));

@@ -8,6 +8,7 @@ import { saveButton } from './save.js';
 import { leaves, makeTable } from './table.js';
 import { heatSpec, rangesSpec } from './tablespec.js';
 import { makeTools } from './tools.js';
+import { makeView } from './view.js';
 
 // step is how many tables and charts of a section are shown at first, and how
 // many more each time: a campaign of thousands of cells has hundreds of each.
@@ -53,7 +54,7 @@ async function main() {
     let hidden = 0;
     for (const section of sections) hidden += arrangeSection(section, filtered);
     filter.say(filter.any() ? (hidden ? `${hidden} tables and charts are hidden` : '') : '');
-    drawSoon();
+    return drawSoon();
   }
 
   function arrangeSection(section, filtered) {
@@ -119,13 +120,15 @@ async function main() {
   }, { rootMargin: '400px' });
 
   // drawSoon draws what is near first, the rest when there is nothing to do, so
-  // that a print has all.
-  let drawing = false;
+  // that a print has all. Its promise is kept when all is drawn.
+  let drawing = null;
   let again = false;
-  async function drawSoon() {
+  function drawSoon() {
     again = true;
-    if (drawing) return;
-    drawing = true;
+    drawing ??= drawAll();
+    return drawing;
+  }
+  async function drawAll() {
     delete document.documentElement.dataset.drawn;
     while (again) {
       again = false;
@@ -135,13 +138,15 @@ async function main() {
         if (await s.built.draw()) await idle();
       }
     }
-    drawing = false;
+    drawing = null;
     document.documentElement.dataset.drawn = 'yes';
   }
   const idle = () => new Promise((done) => (window.requestIdleCallback ? requestIdleCallback(done, { timeout: 200 }) : setTimeout(done, 0)));
 
   if (data.factors.length > 0) document.getElementById('filter').append(filter.element);
-  document.getElementById('tools').append(...makeTools(drawSoon));
+  const tools = makeTools(drawSoon);
+  document.getElementById('tools').append(...tools.buttons);
+  window.cnibenchView = makeView(filter, tools, sections, () => arrange(true));
   arrange(false);
   let resized = 0;
   window.addEventListener('resize', () => { clearTimeout(resized); resized = setTimeout(drawSoon, 150); });

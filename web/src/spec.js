@@ -135,12 +135,12 @@ function lines(chart, colours, width) {
 function bars(chart, colours, width) {
   const rows = chart.series.flatMap((s) => chart.categories.map((c) => ({ s: s.name, x0: c.name, c: c.name, y: s.y[c.at], lo: s.low ? s.low[c.at] : null, hi: s.high ? s.high[c.at] : null, xt: chart.x, yt: chart.y })).filter((r) => present(r.y)));
   const names = chart.series.map((s) => s.name);
-  const looks = chart.series.map((s) => look(s.network, colours));
+  const fills = chart.series.map((s) => (s.tint ? colours.c[(s.tint - 1) % colours.c.length] : look(s.network, colours).colour));
   const legend = { title: null, columns: columnsFor(names, width), symbolType: 'square' };
   const x = { field: 'c', type: 'nominal', sort: chart.categories.map((c) => c.name), axis: { title: axisTitle(chart.x), labelAngle: 0, ticks: false, labelPadding: 6 }, scale: { paddingInner: 0.18, paddingOuter: 0.08 } };
   const y = yOf(chart.y, rows.map((r) => r.y));
   const offset = { field: 's', type: 'nominal', sort: names, scale: { domain: names, paddingInner: 0.08 } };
-  const colour = { field: 's', type: 'nominal', sort: null, scale: { domain: names, range: looks.map((l) => l.colour) }, legend };
+  const colour = { field: 's', type: 'nominal', sort: null, scale: { domain: names, range: fills }, legend };
   return {
     height: 260, data: { name: 'points', values: rows },
     layer: [

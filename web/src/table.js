@@ -44,7 +44,7 @@ export function leaves(block, filter) {
 }
 
 function tableCell(cell, column, i) {
-  if (i === 0) return make('th', { scope: 'row' }, cellText(cell));
+  if (i === 0) return make('th', { scope: 'row', class: column.wide ? 'wide' : null }, cellText(cell));
   const classes = [column.number ? 'number' : '', column.wide ? 'wide' : ''];
   if (cell && cell.b) return make('td', {}, intervalBar(cell));
   if (!Array.isArray(cell)) return make('td', { class: classes.join(' ').trim() || null }, cellText(cell));

@@ -4,13 +4,14 @@ import { make } from './dom.js';
 export function makeTools(draw) {
   const themes = ['auto', 'light', 'dark'];
   let at = 0;
-  const theme = make('button', { type: 'button', class: 'tool', onclick: () => { at = (at + 1) % themes.length; say(); } });
-  function say() {
+  const theme = make('button', { type: 'button', class: 'tool', onclick: () => setTheme(themes[(at + 1) % themes.length]) });
+  function setTheme(name) {
+    at = Math.max(0, themes.indexOf(name));
     theme.textContent = 'Theme: ' + themes[at];
     if (at === 0) delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = themes[at];
   }
-  say();
+  setTheme('auto');
   const print = make('button', { type: 'button', class: 'tool', onclick: async () => { await draw(); window.print(); } }, 'Print');
-  return [theme, print];
+  return { buttons: [theme, print], theme: () => themes[at], setTheme };
 }
