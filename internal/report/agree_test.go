@@ -106,6 +106,7 @@ func TestFormatsAgree(t *testing.T) {
 			}
 			long := render(t, "terminal", in, Options{Width: 400, Unicode: true, Long: true})
 			checkTerminal(t, newDocument(in), page, long)
+			checkLadders(t, newDocument(in), fromJSON, page, exacts, render(t, "html", in, Options{})+render(t, "markdown", in, Options{}), explain(t, in, Options{Width: 400, Unicode: true}))
 			checkTerminalCosts(t, newDocument(in), fromJSON, long)
 			checkScreen(t, newDocument(in), fromJSON, render(t, "terminal", in, Options{Width: 200, Unicode: true}))
 		})
@@ -158,6 +159,14 @@ func checkCSV(t *testing.T, r jsonReport, text string) {
 					add("low", exact(low))
 					add("high", exact(high))
 				}
+			}
+		}
+		for _, x := range ladderFigures(s.Ladder) {
+			want[strings.Join([]string{key, x.metric, string(x.e.Method), "value", exact(x.e.Value)}, "|")] = true
+			want[strings.Join([]string{key, x.metric, string(x.e.Method), "blocks", strconv.Itoa(x.e.N)}, "|")] = true
+			if low, high, ok := x.e.Interval(); ok {
+				want[strings.Join([]string{key, x.metric, string(x.e.Method), "low", exact(low)}, "|")] = true
+				want[strings.Join([]string{key, x.metric, string(x.e.Method), "high", exact(high)}, "|")] = true
 			}
 		}
 		for metric, e := range s.EfficiencyByMetric {

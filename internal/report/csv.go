@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
@@ -203,7 +204,7 @@ func (d *document) csvRows(s stat.CellSummary) [][]string {
 		empty := make([]string, len(csvValues())-len(tail)-1)
 		rows = append(rows, append(append([]string{state(s)}, empty...), tail...))
 	}
-	return append(rows, d.csvChecks(s)...)
+	return append(append(rows, d.csvChecks(s)...), d.csvLadder(s)...)
 }
 
 // csvChecks are the rows of a cell's cross-checks: a native cell against each
@@ -211,13 +212,7 @@ func (d *document) csvRows(s stat.CellSummary) [][]string {
 func (d *document) csvChecks(s stat.CellSummary) [][]string {
 	var rows [][]string
 	add := func(metric string, e *stat.Estimate, reason, comparedMetric, comparedWith string) {
-		row := []string{state(s), metric, "", "", "", "", "", "", "", ""}
-		if e != nil {
-			row = append([]string{state(s), metric, "", string(e.Method)}, csvEstimate(*e)...)
-			row = append(row, strconv.Itoa(e.N), number(float64(e.Needed)), number(e.Confidence))
-		}
-		row = append(row, make([]string, 8)...) // no efficiency
-		rows = append(rows, append(row, d.model(s.Cell.Network), strconv.Itoa(s.Failed), reason, comparedMetric, comparedWith))
+		rows = append(rows, d.csvBeside(s, metric, e, reason, comparedMetric, comparedWith))
 	}
 	for _, x := range d.Analysis.CrossChecks {
 		if x.Native == s.Cell {
@@ -232,6 +227,40 @@ func (d *document) csvChecks(s stat.CellSummary) [][]string {
 			}
 			add("round_trip_product_ratio", &r.Product, reason, "", "")
 		}
+	}
+	return rows
+}
+
+// csvBeside is the row of a value that is of a cell and of another one beside it.
+func (d *document) csvBeside(s stat.CellSummary, metric string, e *stat.Estimate, reason, comparedMetric, comparedWith string) []string {
+	row := []string{state(s), metric, "", "", "", "", "", "", "", ""}
+	if e != nil {
+		row = append([]string{state(s), metric, "", string(e.Method)}, csvEstimate(*e)...)
+		row = append(row, strconv.Itoa(e.N), number(float64(e.Needed)), number(e.Confidence))
+	}
+	row = append(row, make([]string, 8)...) // no efficiency
+	return append(row, d.model(s.Cell.Network), strconv.Itoa(s.Failed), reason, comparedMetric, comparedWith)
+}
+
+// csvLadder are the rows of a cell's ladder: each step, all of them, the direct
+// difference, and the components that steps and stacks both tell of.
+func (d *document) csvLadder(s stat.CellSummary) [][]string {
+	l := s.Ladder
+	if l == nil {
+		return nil
+	}
+	var rows [][]string
+	for _, x := range l.Steps {
+		rows = append(rows, d.csvBeside(s, "ladder_step", &x.More, "", l.Metric, x.Network+" less "+x.Below))
+	}
+	rows = append(rows, d.csvBeside(s, "ladder_sum", &l.Sum, "", l.Metric, ""), d.csvBeside(s, "ladder_direct", &l.Direct, "", l.Metric, s.Cell.Network+" less "+s.Cell.Baseline().Network))
+	for _, c := range l.Checks {
+		reason := ""
+		if c.Disagree {
+			reason = "steps and stacks disagree"
+		}
+		rows = append(rows, d.csvBeside(s, "ladder_by_steps", &c.Steps, reason, componentWords(c), strings.Join(c.Networks, ", ")),
+			d.csvBeside(s, "ladder_by_stacks", &c.Stacks, reason, componentWords(c), strings.Join(c.Networks, ", ")))
 	}
 	return rows
 }

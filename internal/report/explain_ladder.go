@@ -62,7 +62,7 @@ func (sc *screen) ladderLines(x ExplainedTraffic) []string {
 // directly.
 func stepTable(l stat.Ladder) *table {
 	told := toldOf(l)
-	tab := &table{Columns: []column{{Head: "step"}, {Head: "more", Number: true}, {Head: "share", Number: true}}}
+	tab := &table{Columns: []column{{Head: "step", Wide: true}, {Head: "more", Number: true}, {Head: "share", Number: true}}}
 	row := func(what string, e stat.Estimate) {
 		share := ""
 		if l.Sum.Value > 0 {
@@ -95,7 +95,7 @@ func ladderRemarks(l stat.Ladder) []string {
 // checkTable holds steps against stacks.
 func checkTable(l stat.Ladder) *table {
 	p := perWorkOf(l.Work)
-	tab := &table{Columns: []column{{Head: "time per " + p.name}, {Head: "by steps", Number: true}, {Head: "by stacks", Number: true}, {Head: "they"}}}
+	tab := &table{Columns: []column{{Head: "time per " + p.name}, {Head: bySteps, Number: true}, {Head: byStacks, Number: true}, {Head: "they"}}}
 	for _, c := range l.Checks {
 		verdict := "agree"
 		if c.Disagree {
@@ -103,11 +103,14 @@ func checkTable(l stat.Ladder) *table {
 		} else if _, _, ok := c.Difference.Interval(); !ok {
 			verdict = "have one block"
 		}
-		tab.Rows = append(tab.Rows, []cell{text(strings.Join(c.Components, ", ")), {Text: p.plus(c.Steps), Value: &c.Steps.Value},
+		tab.Rows = append(tab.Rows, []cell{text(componentWords(c)), {Text: p.plus(c.Steps), Value: &c.Steps.Value},
 			{Text: p.plus(c.Stacks), Value: &c.Stacks.Value}, text(verdict)})
 	}
 	return tab
 }
+
+// componentWords are the components that a check is of.
+func componentWords(c stat.LadderCheck) string { return strings.Join(c.Components, ", ") }
 
 // disagreeSentence says what steps cost beside what the stacks see in their own
 // functions, and where else the stacks see them.

@@ -159,6 +159,14 @@ func (x expectation) parts(s stat.CellSummary, on func(section, title, series st
 			}
 		}
 	}
+	if l := s.Ladder; l != nil {
+		p := perWorkOf(l.Work)
+		for _, c := range l.Checks {
+			title := traffic + ": " + name + ", steps beside stacks"
+			x.add(on("ladder", title, bySteps), componentWords(c), p.scaled(c.Steps))
+			x.add(on("ladder", title, byStacks), componentWords(c), p.scaled(c.Stacks))
+		}
+	}
 	steps := []string{"pod_added_mean_seconds"}
 	if _, ok := s.Absolute["pod_route_mean_seconds"]; ok {
 		steps = addSteps()

@@ -115,6 +115,7 @@ func sections() []section {
 		{ID: "scaling", Title: "Scaling with streams", Build: scaling, Drawn: true},
 		{ID: "cpu", Title: "CPU cost", Build: cpu, Folded: true},
 		{ID: "where", Title: "Where the CPU time goes", Build: where, Folded: true},
+		{ID: "ladder", Title: "Step by step from the bare network", Build: ladder, Folded: true},
 		{ID: "flame", Title: "Flame graphs", Build: flames, Drawn: true},
 		{ID: "setup", Title: "Set-up time of pods", Build: setup, Drawn: true},
 		{ID: "cross-check", Title: "Cross-checks", Build: crossCheck, Folded: true},
