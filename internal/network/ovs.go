@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/netns"
@@ -143,12 +144,35 @@ func (o ovs) env() []string {
 	return env
 }
 
-// run runs one of Open vSwitch's programs to its end and gives what it said.
+// ovsPatience is how long a program waits for its turn at a daemon.
+const ovsPatience = 50 * time.Second
+
+// run runs one of Open vSwitch's programs to its end and gives what it said. Where
+// the daemon has no room for one more connection it tries again: an agent has one
+// for all of its pods, of a hundred plugins at once each comes with its own.
 func (o ovs) run(ctx context.Context, stdin string, argv ...string) (string, error) {
 	r := exec.NewRunner()
 	defer r.Close()
-	got, err := r.Run(ctx, exec.Cmd{Argv: argv, Env: o.env(), Stdin: strings.NewReader(stdin)})
-	return string(got.Stdout), err
+	for until := time.Now().Add(ovsPatience); ; {
+		got, err := r.Run(ctx, exec.Cmd{Argv: argv, Env: o.env(), Stdin: strings.NewReader(stdin)})
+		if !ovsBusy(err) || time.Now().After(until) {
+			return string(got.Stdout), err
+		}
+		select {
+		case <-ctx.Done():
+			return "", errors.Join(err, context.Cause(ctx))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// ovsBusy tells that a daemon's socket had as many waiting as it takes, 64 (EAGAIN,
+// which Open vSwitch calls a protocol error).
+func ovsBusy(err error) bool { return ovsSaid(err, "(Protocol error)") }
+
+func ovsSaid(err error, words string) bool {
+	var failed *exec.Error
+	return errors.As(err, &failed) && strings.Contains(string(failed.Stderr), words)
 }
 
 // vsctl configures the switch and waits until that is done. Commands are
@@ -218,7 +242,4 @@ func (o ovs) ports(ctx context.Context, devices ...string) ([]int, error) {
 
 // gone tells that an error is of a switch that does not run any more, as when
 // its lab is being taken down.
-func (o ovs) gone(err error) bool {
-	var failed *exec.Error
-	return errors.As(err, &failed) && strings.Contains(string(failed.Stderr), "database connection failed")
-}
+func (o ovs) gone(err error) bool { return ovsSaid(err, "database connection failed") && !ovsBusy(err) }

@@ -42,6 +42,23 @@ func TestPortMasksCoverTheRange(t *testing.T) {
 	}
 }
 
+// TestOVSWaitsForItsTurn: a daemon that is busy is asked again, one that is gone
+// is not.
+func TestOVSWaitsForItsTurn(t *testing.T) {
+	o := ovs{dir: t.TempDir()}
+	ask := func(word string) (string, error) {
+		const script = `n=$(cat n 2>/dev/null); n=$((n+1)); echo $n >n; [ $n -gt 2 ] || { echo "database connection failed ($0)" >&2; exit 1; }; cat`
+		return o.run(t.Context(), "flows", "sh", "-c", "cd "+t.TempDir()+"; "+script, word)
+	}
+	if got, err := ask("Protocol error"); err != nil || got != "flows" {
+		t.Errorf("a daemon that is busy twice: %q, %v", got, err)
+	}
+	_, err := ask("Connection refused")
+	if !o.gone(err) || ovsBusy(err) {
+		t.Errorf("a daemon that is gone: %v", err)
+	}
+}
+
 func TestOpenFlowNumbersTables(t *testing.T) {
 	got, err := openFlow("# a comment\n\ntable=B, actions=resubmit(,A),goto_table:C # x\n table={{.}}, ct(table=C,zone=1)\n", []string{"A", "B", "C"}, "A")
 	want := "table=1, actions=resubmit(,0),goto_table:2 # x\ntable=0, ct(table=2,zone=1)\n"
