@@ -9,7 +9,7 @@ export CGO_ENABLED := 0
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run test test-vm quick build image image-tools lint fmt tools cluster-binaries bench-lab bench-traffic bench-probes bench-null bench-savings bench-instructions bench-ladders bench-services bpf web clean
+.PHONY: help run test test-vm quick build image image-tools lint fmt tools cluster-binaries bench-lab bench-traffic bench-probes bench-null bench-savings bench-instructions bench-ladders bench-services bench-probe-cost bpf web clean
 
 ## help: this list
 help:
@@ -95,6 +95,10 @@ bench-services:
 ## bench-ladders: what each step up to some networks costs in instructions, counted in qemu, into docs/ladders.md
 bench-ladders:
 	go run ./bench/instructions -ladders flannel/vxlan,calico/direct-policy,canal,kube-router/policy,cilium/native-policy -packets 400 -o docs/ladders.md
+
+## bench-probe-cost: what the probes themselves cost of throughput, in instructions counted in qemu, into docs/probes.md
+bench-probe-cost:
+	go run ./bench/instructions -probes -o docs/probes.md
 
 ## bpf: compile the eBPF programs anew (needs clang-19, llvm-19 and libbpf-dev); their objects are committed
 bpf: export BPF2GO_CC := clang-19

@@ -27,6 +27,8 @@ type plan struct {
 	Settings []setting
 	Samples  int // of each traffic
 	Packets  int // or transactions, of each sample
+	// Probes counts what the probes cost, after the settings; nil does not.
+	Probes *probePlan
 	// Alone lets nothing else run but the kernel's interrupts while packets are
 	// counted, until a packet must be waited for: Go's own threads would be
 	// counted too. It is for the virtual machine: a machine that others use
@@ -52,8 +54,9 @@ type traffic struct {
 // line is what the program says, in JSON: first how long the known loop took,
 // then the counts.
 type line struct {
-	Loop  *loop  `json:",omitempty"`
-	Count *count `json:",omitempty"`
+	Loop   *loop   `json:",omitempty"`
+	Count  *count  `json:",omitempty"`
+	Probed *probed `json:",omitempty"`
 }
 
 // loop is a run of countdown.
@@ -117,7 +120,10 @@ func carryOut(ctx context.Context, p plan, w io.Writer) error {
 		}
 		runtime.GC() // it was off while packets were counted
 	}
-	return nil
+	if p.Probes == nil {
+		return nil
+	}
+	return countProbes(ctx, *p.Probes, func(one probed) error { return out.Encode(line{Probed: &one}) })
 }
 
 func (s setting) carryOut(ctx context.Context, p plan) (counts []count, err error) {

@@ -34,6 +34,7 @@ func main() {
 	networks := flag.String("networks", "", "names, with commas between; all that can be counted without")
 	ladder := flag.String("ladders", "", "names, with commas between: count the steps up to these networks and nothing else")
 	toServices := flag.Bool("services", false, "count datagrams to services and nothing else")
+	probes := flag.Bool("probes", false, "count what the probes cost and nothing else")
 	packets := flag.Int("packets", 500, "packets, or transactions, of each sample")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -44,6 +45,8 @@ func main() {
 		err = runPart(ctx, *out, ladderPlan(tops, *samples, *packets), func(w io.Writer, got counted, _ plan) { ladders(w, got, tops) })
 	case *toServices:
 		err = runPart(ctx, *out, servicePlan(*samples, *packets), serviceReport)
+	case *probes:
+		err = runProbes(ctx, *out)
 	default:
 		err = run(ctx, *out, *networks, *samples, *packets)
 	}
@@ -140,6 +143,7 @@ type counted struct {
 	kernel string
 	loops  []loop
 	counts []count
+	probed []probed
 }
 
 // countInVM carries a plan out in the virtual machine. progress is told of each
@@ -204,6 +208,9 @@ func (c *collector) Write(b []byte) (int, error) {
 		case l.Count != nil:
 			c.got.counts = append(c.got.counts, *l.Count)
 			fmt.Fprintln(c.progress, l.Count)
+		case l.Probed != nil:
+			c.got.probed = append(c.got.probed, *l.Probed)
+			fmt.Fprintf(c.progress, "%+v\n", *l.Probed)
 		}
 	}
 }

@@ -7,11 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/cni"
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/probe"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/workload"
@@ -59,6 +61,8 @@ type Options struct {
 	Count func(Event) (uint64, error)
 	// Stacks samples the kernel's stacks for a moment, and says by what event.
 	Stacks func() (event string, err error)
+	// FirstEdge reads a probe, and gives how long its first edge took.
+	FirstEdge func(probe string) (time.Duration, error)
 	// FreeBytes is what can still be written to the disk under a folder.
 	FreeBytes func(dir string) (float64, error)
 }
@@ -92,6 +96,11 @@ func (o Options) filled() Options {
 	if o.Stacks == nil {
 		o.Stacks = sampleStacks
 	}
+	if o.FirstEdge == nil {
+		o.FirstEdge = func(name string) (time.Duration, error) {
+			return firstEdge(probe.Roots{Proc: o.Proc, Sys: o.Sys}, name)
+		}
+	}
 	if o.FreeBytes == nil {
 		o.FreeBytes = freeBytes
 	}
@@ -111,6 +120,7 @@ func Run(ctx context.Context, o Options) []Check {
 	checks = append(checks, o.profiles()...)
 	checks = append(checks, o.counters()...)
 	checks = append(checks, o.stacks())
+	checks = append(checks, o.edges()...)
 	return append(checks, o.machine()...)
 }
 

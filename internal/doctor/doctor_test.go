@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -66,6 +67,12 @@ func fixture(name string, count func(Event) (uint64, error), free float64, probe
 				return "", fmt.Errorf("kernel stacks: CPU 0: %w", unix.EACCES)
 			}
 			return "the CPU's cycles", nil
+		},
+		FirstEdge: func(of string) (time.Duration, error) {
+			if name == "poor" && of == "process" {
+				return 0, errors.New("ksoftirqd: the kernel's threads are not seen from here (a container without the host's processes)")
+			}
+			return 840 * time.Microsecond, nil
 		},
 		FreeBytes: func(string) (float64, error) { return free, nil },
 	}

@@ -50,8 +50,8 @@ const (
 
 // Crossing is what packets met between two listings.
 type Crossing struct {
-	// Rules and Chains are how many there are, RulesHit how many matched a packet.
-	Rules, Chains, RulesHit int
+	// Rules and Chains are how many there are.
+	Rules, Chains int
 	// Evaluated is how many times a packet was held against a rule, Entered how
 	// many times one entered a chain.
 	Evaluated, Entered float64
@@ -94,9 +94,6 @@ func Between(before, after Ruleset) (Crossing, error) {
 		}
 		x.Entered += entered
 		for _, r := range c.Rules {
-			if r.Packets != nil && *r.Packets > 0 {
-				x.RulesHit++
-			}
 			x.Evaluated += entered
 			if entered == 0 {
 				continue // nothing came here: no counter is missed

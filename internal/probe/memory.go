@@ -15,8 +15,11 @@ type Memory struct {
 }
 
 // Resident is the resident memory of processes in bytes, as each sees it (VmRSS):
-// what they share is in all of them. Of none it is 0.
+// what they share is in all of them. Of no process it is absent (ErrAbsent).
 func (m Memory) Resident(pids []int) (float64, error) {
+	if len(pids) == 0 {
+		return 0, absentf("resident memory: the network runs no process here")
+	}
 	var sum float64
 	for _, pid := range pids {
 		path := filepath.Join(m.Proc, strconv.Itoa(pid), "status")

@@ -32,7 +32,6 @@ func TestMemory(t *testing.T) {
 		get  func() (float64, error)
 	}{
 		"two processes": {120 << 10, func() (float64, error) { return m.Resident([]int{7, 8}) }},
-		"no process":    {0, func() (float64, error) { return m.Resident(nil) }},
 		"connections":   {768, func() (float64, error) { return m.Conntrack("3\n") }},
 		"kernel":        {50960 << 10, m.Kernel},
 	} {
@@ -52,5 +51,8 @@ func TestMemory(t *testing.T) {
 	}
 	if _, err := m.Resident([]int{10}); err == nil {
 		t.Error("a process that has ended has memory")
+	}
+	if v, err := m.Resident(nil); !errors.Is(err, ErrAbsent) {
+		t.Errorf("no process has %v of memory (%v)", v, err)
 	}
 }

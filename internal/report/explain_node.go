@@ -74,7 +74,7 @@ func memoryWords(held map[string]stat.Estimate) string {
 	if v, ok := has(unit.IPSetBytes); ok {
 		parts = append(parts, unit.Estimate(v.Value, math.NaN(), "B")+" in sets of addresses")
 	}
-	_, read := held[unit.NetworkResidentBytes]
+	_, read := held[unit.NetworkProcesses]
 	switch {
 	case len(parts) > 0:
 		return "For it a node holds " + and(parts) + "."

@@ -35,7 +35,7 @@ func ruled() Input {
 			add(block, c, map[string]float64{"transactions_per_second": 20_000}, map[string]float64{
 				"window_seconds": 1, "process_cpu_seconds": cost * 10_000, "ksoftirqd_cpu_seconds": 0,
 				unit.NetfilterRules: 90 + 4*float64(policies), unit.NetfilterChains: 46, unit.NetfilterRulesPerPacket: 20 + 2*float64(policies), unit.NetfilterChainsPerPacket: 12,
-				unit.NetworkProcesses: 0, unit.NetworkResidentBytes: 0, unit.ConntrackEntries: 3, unit.ConntrackBytes: 768, unit.IPSetBytes: 3000, unit.EBPFMapBytes: 0,
+				unit.NetworkProcesses: 0, unit.ConntrackEntries: 3, unit.ConntrackBytes: 768, unit.IPSetBytes: 3000, unit.EBPFMapBytes: 0,
 			})
 		}
 		add(block, cellOf("flannel/udp", "tcp_rr", 64), map[string]float64{"transactions_per_second": 9_000}, map[string]float64{

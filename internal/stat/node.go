@@ -8,24 +8,20 @@ import (
 )
 
 // nodes are the values of unit.NodeMetrics of a cell, of one node: the mean of
-// both ends', and over blocks the median. Ends that share a node read it once.
+// both ends', and over blocks the median. Ends that share a node have the same. A
+// sample in which one end's was not read has none: one node's value is no mean.
 func (c *campaign) nodes(d *cellData) map[string]Estimate {
 	var out map[string]Estimate
 	for _, m := range unit.NodeMetrics() {
-		if d.probes[result.ClientNode][m.Name] == nil && d.probes[result.ServerNode][m.Name] == nil {
+		if d.probes[result.ClientNode][m.Name] == nil || d.probes[result.ServerNode][m.Name] == nil {
 			continue
 		}
 		var all []float64
 		for _, s := range d.ok {
-			client, ok := s.probe(result.ClientNode, m.Name)
-			server, both := s.probe(result.ServerNode, m.Name)
-			switch {
-			case ok && both:
+			client, okClient := s.probe(result.ClientNode, m.Name)
+			server, okServer := s.probe(result.ServerNode, m.Name)
+			if okClient && okServer {
 				all = append(all, (client+server)/2)
-			case ok:
-				all = append(all, client)
-			case both:
-				all = append(all, server)
 			}
 		}
 		if len(all) == 0 {

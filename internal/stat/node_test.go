@@ -69,3 +69,24 @@ func TestPolicySweepNeedsTwo(t *testing.T) {
 		t.Errorf("%+v", a.PolicySweeps)
 	}
 }
+
+// What was read of one of two nodes is no mean of both: a sample without the other
+// has no value, and a cell without any such sample none at all.
+func TestNodeNeedsBothEnds(t *testing.T) {
+	var samples []result.Sample
+	for block := 1; block <= 3; block++ {
+		s := policySample(10, block, 0)
+		if block > 1 {
+			delete(s.Probes["client_node"], unit.NetworkResidentBytes) // 3 MiB are left
+		}
+		delete(s.Probes["server_node"], unit.NetfilterRulesPerPacket)
+		samples = append(samples, s)
+	}
+	node := find(t, Analyse(samples, Options{}), samples[0].Cell).Node
+	if e := node[unit.NetworkResidentBytes]; e.Value != 2<<20 || e.N != 1 {
+		t.Errorf("resident memory: %+v, want the mean of the one sample that has both", e)
+	}
+	if e, ok := node[unit.NetfilterRulesPerPacket]; ok {
+		t.Errorf("rules of one end: %+v", e)
+	}
+}

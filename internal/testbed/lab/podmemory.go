@@ -43,7 +43,7 @@ func (c *cluster) moreMemory(ctx context.Context, do func() error) (kernel, proc
 		return nil, nil, err
 	}
 	residentAfter, err := memory.Resident(c.carriers[0])
-	if residentErr == nil && err == nil && len(c.carriers[0]) > 0 && residentAfter >= residentBefore {
+	if residentErr == nil && err == nil && residentAfter >= residentBefore {
 		more := residentAfter - residentBefore
 		processes = &more
 	}
