@@ -54,9 +54,10 @@ type traffic struct {
 // line is what the program says, in JSON: first how long the known loop took,
 // then the counts.
 type line struct {
-	Loop   *loop   `json:",omitempty"`
-	Count  *count  `json:",omitempty"`
-	Probed *probed `json:",omitempty"`
+	Loop    *loop        `json:",omitempty"`
+	Count   *count       `json:",omitempty"`
+	Probed  *probed      `json:",omitempty"`
+	Reading *ruleReading `json:",omitempty"`
 }
 
 // loop is a run of countdown.
@@ -123,7 +124,7 @@ func carryOut(ctx context.Context, p plan, w io.Writer) error {
 	if p.Probes == nil {
 		return nil
 	}
-	return countProbes(ctx, *p.Probes, func(one probed) error { return out.Encode(line{Probed: &one}) })
+	return countProbes(ctx, *p.Probes, func(l line) error { return out.Encode(l) })
 }
 
 func (s setting) carryOut(ctx context.Context, p plan) (counts []count, err error) {

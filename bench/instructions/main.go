@@ -140,10 +140,11 @@ func inside(args []string, stdout, stderr io.Writer) (handled bool, status int) 
 
 // counted is all that was said of a plan.
 type counted struct {
-	kernel string
-	loops  []loop
-	counts []count
-	probed []probed
+	kernel  string
+	loops   []loop
+	counts  []count
+	probed  []probed
+	reading *ruleReading
 }
 
 // countInVM carries a plan out in the virtual machine. progress is told of each
@@ -208,6 +209,8 @@ func (c *collector) Write(b []byte) (int, error) {
 		case l.Count != nil:
 			c.got.counts = append(c.got.counts, *l.Count)
 			fmt.Fprintln(c.progress, l.Count)
+		case l.Reading != nil:
+			c.got.reading = l.Reading
 		case l.Probed != nil:
 			c.got.probed = append(c.got.probed, *l.Probed)
 			fmt.Fprintf(c.progress, "%+v\n", *l.Probed)

@@ -22,6 +22,8 @@ type probePlan struct {
 	Blocks  int
 	Packets int // of each window
 	Sets    []probeSet
+	// Rules is how many rules are read of a node, as the probe netfilter does; 0: none.
+	Rules int
 }
 
 // probeSet is a set of probes that is held against none.
@@ -67,7 +69,7 @@ func (p probed) first() (sum int64) {
 }
 
 // countProbes carries a plan out in a lab of this kernel.
-func countProbes(ctx context.Context, p probePlan, say func(probed) error) (err error) {
+func countProbes(ctx context.Context, p probePlan, say func(line) error) (err error) {
 	r := exec.NewRunner()
 	defer r.Close()
 	l := lab.New(lab.Options{Runner: r, CNIPath: cni.SearchPath(""), Verb: "bench-instructions"})
@@ -104,12 +106,19 @@ func countProbes(ctx context.Context, p probePlan, say func(probed) error) (err 
 			if block == 0 {
 				continue
 			}
-			if err := say(got); err != nil {
+			if err := say(line{Probed: &got}); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	if p.Rules == 0 {
+		return nil
+	}
+	read, err := countReading(ctx, r, l, p, pair)
+	if err != nil {
+		return err
+	}
+	return say(line{Reading: &read})
 }
 
 // othersRun is how long the traffic waits at the end of a window, so that what the

@@ -13,7 +13,7 @@ import (
 func TestProbesInVM(t *testing.T) {
 	m := vm.ForTests(t)
 	labtest.Tool(t, "/usr/lib/cni/bridge", "containernetworking-plugins")
-	p := probePlan{Network: "flannel/vxlan", Blocks: 2, Packets: 9600, Sets: probeSets()} // more than a quarter of a second: samples are read in it
+	p := probePlan{Network: "flannel/vxlan", Blocks: 2, Packets: 9600, Sets: probeSets(), Rules: 100} // more than a quarter of a second: samples are read in it
 	got, err := countInVM(t.Context(), m.Runner, plan{Probes: &p}, t.Output())
 	if err != nil {
 		t.Fatal(err)
@@ -35,6 +35,15 @@ func TestProbesInVM(t *testing.T) {
 		if c.Second.mean <= 0 || c.Second.mean > one.most {
 			t.Errorf("%s against %s: in a window of 1 s %s of throughput goes, want some, and at most %.0f %%", one.set, one.base, percents(c.Second), 100*one.most)
 		}
+	}
+	r := got.reading
+	if r == nil || r.Rules < p.Rules {
+		t.Fatalf("rules were not read: %+v", r)
+	}
+	more := difference(r.Plain, r.Counted)
+	t.Logf("%d rules are read in %v instructions; that a chain counts takes %s more of %s for a packet", r.Rules, r.ReadNanoseconds, more, meanOf(r.Plain))
+	if share := more.mean / meanOf(r.Plain).mean; share > mostCost {
+		t.Errorf("that a chain counts takes %.2f %% of a packet's instructions", 100*share)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 )
@@ -34,17 +35,23 @@ func (r rules) add(ctx context.Context, runner *exec.Runner, l *lab.Lab, cell re
 	if r.Kind == "" {
 		return nil
 	}
-	cell.Path = result.PathHostToHost
-	nodes, err := l.Sites(cell)
+	node, err := clientNode(l, cell)
 	if err != nil {
 		return err
 	}
-	c := exec.Cmd{Argv: []string{r.Kind + "-restore", "--noflush"}, NetNS: nodes.Client.Path, Stdin: strings.NewReader(r.iptables())}
+	c := exec.Cmd{Argv: []string{r.Kind + "-restore", "--noflush"}, NetNS: node.Path, Stdin: strings.NewReader(r.iptables())}
 	if r.Kind == "nft" {
 		c.Argv, c.Stdin = []string{"nft", "-f", "-"}, strings.NewReader(r.nft())
 	}
 	_, err = runner.Run(ctx, c)
 	return err
+}
+
+// clientNode is the node of a cell's client.
+func clientNode(l *lab.Lab, cell result.Cell) (netns.NS, error) {
+	cell.Path = result.PathHostToHost
+	nodes, err := l.Sites(cell)
+	return nodes.Client, err
 }
 
 // source is an address of those for documentation (RFC 5737), which nobody has.

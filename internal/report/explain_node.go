@@ -138,15 +138,31 @@ func sweepWords(e Explanation) []string {
 			if !apart(v) {
 				return fmt.Sprintf("adds nothing that could be told from noise (%s)", c.shown().say(v))
 			}
+			if v.Value < 0 {
+				return "takes away " + c.shown().say(turned(v))
+			}
 			return "adds " + c.shown().say(v)
 		}
 		text := fmt.Sprintf("fewer policies: for %s with %s policies, each further one %s of %s", s.Cell.Traffic(), numbers(s.Policies), say(s.PerPolicy), c.Label)
 		if s.PerRule != nil {
 			text += fmt.Sprintf("; each further rule that a packet is held against on its way %s", say(*s.PerRule))
+		} else if met := s.RulesPerPacket; met != nil {
+			text += fmt.Sprintf("; a packet is held against %s rules on its way, however many there are: those of a connection that stands pass before (tcp_crr opens one for each transaction)",
+				unit.Estimate(met[1], math.NaN(), ""))
 		}
 		out = append(out, text+".")
 	}
 	return out
+}
+
+// turned is an estimate with the other sign.
+func turned(e stat.Estimate) stat.Estimate {
+	e.Value = -e.Value
+	if low, high, ok := e.Interval(); ok {
+		low, high = -high, -low
+		e.Low, e.High = &low, &high
+	}
+	return e
 }
 
 func numbers(all []int) string {

@@ -1,6 +1,7 @@
 package stat
 
 import (
+	"math"
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/result"
@@ -44,9 +45,13 @@ type PolicySweep struct {
 	// Cost is the derived metric whose slope it is.
 	Cost string `json:"cost"`
 	// PerPolicy is the cost of one more policy, PerRule that of one more rule that
-	// a packet is held against on its whole way; nil where that was not counted.
+	// a packet is held against on its whole way; nil where that was not counted, and
+	// where their number does not grow with the policies (RulesPerPacket).
 	PerPolicy Estimate  `json:"per_policy"`
 	PerRule   *Estimate `json:"per_rule,omitempty"`
+	// RulesPerPacket is how many a packet was held against on its way, the fewest
+	// and the most of all numbers of policies; nil where that was not counted.
+	RulesPerPacket *[2]float64 `json:"rules_per_packet,omitempty"`
 }
 
 // policySweeps fits a line through the costs of each block and takes the mean of
@@ -90,6 +95,10 @@ func (c *campaign) policySweep(cells []*cellData) (PolicySweep, bool) {
 				continue
 			}
 			s.PerPolicy = c.tables.mean(slopes)
+			s.RulesPerPacket = rulesMet(cells)
+			if s.RulesPerPacket == nil || s.RulesPerPacket[1]-s.RulesPerPacket[0] < leastMoreRules {
+				return s, true
+			}
 			if perRule := blockSlopes(cells, s.Cost, rulesOfTheWay); len(perRule) > 0 {
 				e := c.tables.mean(perRule)
 				s.PerRule = &e
@@ -98,6 +107,31 @@ func (c *campaign) policySweep(cells []*cellData) (PolicySweep, bool) {
 		}
 	}
 	return s, false
+}
+
+// leastMoreRules is how many more rules a packet must meet with the most policies
+// than with the fewest for a slope over them: what passes by the first rules, as all
+// packets of a connection but the first do, meets the same however many follow.
+const leastMoreRules = 2
+
+// rulesMet is the fewest and the most rules of the way, by the medians of cells; nil
+// where one of them has no count.
+func rulesMet(cells []*cellData) *[2]float64 {
+	met := [2]float64{math.Inf(1), math.Inf(-1)}
+	for _, d := range cells {
+		var all []float64
+		for _, r := range d.ok {
+			if v, ok := rulesOfTheWay(d, r); ok {
+				all = append(all, v)
+			}
+		}
+		if len(all) == 0 {
+			return nil
+		}
+		m := medianOf(all)
+		met[0], met[1] = min(met[0], m), max(met[1], m)
+	}
+	return &met
 }
 
 // rulesOfTheWay is how many rules a packet is held against on all nodes of its way.

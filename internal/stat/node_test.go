@@ -52,6 +52,26 @@ func TestPolicySweep(t *testing.T) {
 	}
 }
 
+// Packets that meet the same few rules however many there are have no cost of a rule:
+// the slope over some thousandths of a rule is noise of any size.
+func TestPolicySweepOfTheSameRules(t *testing.T) {
+	var samples []result.Sample
+	for block := 1; block <= 3; block++ {
+		for _, policies := range []int{0, 1000} {
+			s := policySample(policies, block, 0)
+			for _, end := range s.Probes {
+				end[unit.NetfilterRulesPerPacket] = 20.5 + 0.05*float64(policies)/1000
+			}
+			samples = append(samples, s)
+		}
+	}
+	a := Analyse(samples, Options{})
+	if len(a.PolicySweeps) != 1 || a.PolicySweeps[0].PerRule != nil || a.PolicySweeps[0].RulesPerPacket == nil {
+		t.Fatalf("%+v", a.PolicySweeps)
+	}
+	near(t, "the most rules", a.PolicySweeps[0].RulesPerPacket[1], 41.1, 1e-9)
+}
+
 // One number of policies has no slope, and rules that were not counted give none.
 func TestPolicySweepNeedsTwo(t *testing.T) {
 	samples := []result.Sample{policySample(10, 1, 0), policySample(10, 2, 0)}
