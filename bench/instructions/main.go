@@ -46,7 +46,7 @@ func main() {
 	case *toServices:
 		err = runPart(ctx, *out, servicePlan(*samples, *packets), serviceReport)
 	case *probes:
-		err = runProbes(ctx, *out)
+		err = runPart(ctx, *out, fullProbePlan(), probeReport)
 	default:
 		err = run(ctx, *out, *networks, *samples, *packets)
 	}

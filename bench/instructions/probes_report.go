@@ -1,14 +1,10 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	_ "embed"
 	"fmt"
 	"io"
-	"os"
 
-	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/probe"
 )
 
@@ -19,18 +15,9 @@ const (
 	mostSamplingCost = 0.03
 )
 
-// runProbes counts what the probes cost and writes docs/probes.md.
-func runProbes(ctx context.Context, to string) error {
-	r := exec.NewRunner()
-	defer r.Close()
-	p := probePlan{Network: "flannel/vxlan", Blocks: 4, Packets: 9600, Sets: probeSets(), Rules: 10_000}
-	got, err := countInVM(ctx, r, plan{Probes: &p}, os.Stderr)
-	if err != nil {
-		return err
-	}
-	var b bytes.Buffer
-	probeReport(&b, got, p)
-	return write(&b, to)
+// fullProbePlan is that of docs/probes.md.
+func fullProbePlan() plan {
+	return plan{Probes: &probePlan{Network: "flannel/vxlan", Blocks: 4, Packets: 9600, Sets: probeSets(), Rules: 10_000}}
 }
 
 // of are the windows of a set.
@@ -98,7 +85,8 @@ var probesPreamble string
 
 func percents(v value) string { return fmt.Sprintf("%.2f ± %.2f %%", 100*v.mean, 100*v.half) }
 
-func probeReport(w io.Writer, got counted, p probePlan) {
+func probeReport(w io.Writer, got counted, all plan) {
+	p := *all.Probes
 	fmt.Fprint(w, probesPreamble)
 	fmt.Fprintf(w, "\nKernel %s, udp_stream of %d bytes inter-host on %s, %d blocks of windows of %d packets; intervals are of %.0f %%.\n\n",
 		got.kernel, messageBytes, p.Network, p.Blocks, p.Packets, 100*confidence)
