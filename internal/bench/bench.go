@@ -56,6 +56,9 @@ type Options struct {
 	IdleWindow time.Duration
 	// WithoutProbes names the probes (probe.Names) that are not read.
 	WithoutProbes []string
+	// KeepGoing makes a sample whose machine is lost (testbed.LostError) a failed one.
+	// Otherwise it ends the run, which can be resumed when the machine is back.
+	KeepGoing bool
 	// Settled gives the cells that need no more blocks, from all records so far.
 	Settled func([]result.Sample) map[result.Cell]bool
 }
@@ -264,20 +267,24 @@ func goOn(env *result.Environment, first result.Environment) {
 // the campaign are a warning of every comparison in it.
 func (r *run) closeEnvironment(ctx context.Context, env *result.Environment) error {
 	after, err := r.Testbed.Environment(ctx)
-	if err != nil {
+	switch {
+	case isLost(err) && r.KeepGoing:
+		r.missing(fmt.Sprintf("whether settings changed during the campaign: %v", err))
+	case err != nil:
 		return fmt.Errorf("describe the testbed at the end: %w", err)
-	}
-	after.Version = env.Version
-	if r.of.number() > 1 {
-		for name, p := range after.Places {
-			if _, have := env.Places[name]; !have {
-				env.Places[name] = p
+	default:
+		after.Version = env.Version
+		if r.of.number() > 1 {
+			for name, p := range after.Places {
+				if _, have := env.Places[name]; !have {
+					env.Places[name] = p
+				}
 			}
 		}
-	}
-	env.Changed = append(env.Changed, result.ChangedSettings(*env, after)...)
-	if r.of.number() > 1 { // what stood later was not there at the beginning
-		env.Places, env.Networks, env.Clusters = after.Places, after.Networks, after.Clusters
+		env.Changed = append(env.Changed, result.ChangedSettings(*env, after)...)
+		if r.of.number() > 1 { // what stood later was not there at the beginning
+			env.Places, env.Networks, env.Clusters = after.Places, after.Networks, after.Clusters
+		}
 	}
 	env.Finished, env.Absent, env.Profiles = time.Now().UTC(), r.absent, after.Profiles
 	return r.Store.WriteJSON(result.EnvironmentFile, env)

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -9,22 +10,27 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/probe"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed"
 )
 
 // round measures samples at the same time, with their retries, and records each
 // attempt: the pairs of a round, or one sample alone.
 func (r *run) round(ctx context.Context, slots []plan.Slot) error {
 	for len(slots) > 0 {
-		samples := r.sampleAll(ctx, slots)
+		tries := r.sampleAll(ctx, slots)
 		if ctx.Err() != nil {
 			return context.Cause(ctx) // what was cut short is no sample
 		}
 		var again []plan.Slot
 		longest := 0.0 // of those that were measured at the same time
-		for i, s := range samples {
-			if err := r.record(ctx, slots[i], s); err != nil {
+		for i, t := range tries {
+			if isLost(t.err) && !r.KeepGoing {
+				return t.err
+			}
+			if err := r.record(ctx, slots[i], t); err != nil {
 				return err
 			}
+			s := t.sample
 			if s.Status == result.StatusOK && s.Block >= steadyBlock {
 				longest = max(longest, r.Sampling.WarmupSeconds+*s.MeasuredSeconds)
 			}
@@ -39,8 +45,9 @@ func (r *run) round(ctx context.Context, slots []plan.Slot) error {
 }
 
 // record keeps one attempt.
-func (r *run) record(ctx context.Context, slot plan.Slot, s result.Sample) error {
-	if s.Status == result.StatusFailed {
+func (r *run) record(ctx context.Context, slot plan.Slot, t *try) error {
+	s := t.sample
+	if s.Status == result.StatusFailed && !isLost(t.err) {
 		if err := r.toolsGone(ctx, slot.Cell); err != nil {
 			return err
 		}
@@ -58,7 +65,7 @@ func (r *run) record(ctx context.Context, slot plan.Slot, s result.Sample) error
 
 // sampleAll measures samples at the same time. Their ends are made ready one after
 // the other, and machines are read while none of them runs.
-func (r *run) sampleAll(ctx context.Context, slots []plan.Slot) []result.Sample {
+func (r *run) sampleAll(ctx context.Context, slots []plan.Slot) []*try {
 	tries := make([]*try, len(slots))
 	for i, slot := range slots {
 		tries[i] = r.begin(ctx, slot)
@@ -71,11 +78,13 @@ func (r *run) sampleAll(ctx context.Context, slots []plan.Slot) []result.Sample 
 		wait.Go(func() { r.finish(ctx, t) })
 	}
 	wait.Wait()
-	samples := make([]result.Sample, len(slots))
-	for i, t := range tries {
-		samples[i] = t.sample
-	}
-	return samples
+	return tries
+}
+
+// isLost tells that a sample's ends are gone with their machine.
+func isLost(err error) bool {
+	var lost *testbed.LostError
+	return errors.As(err, &lost)
 }
 
 // leaveOutShared leaves out the probes of machines that are under several of the

@@ -23,7 +23,7 @@ type hostFlags struct {
 
 func (f *hostFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.inventory, "inventory", "", "the Ansible inventory that names client, server, control plane and sink, for the testbed hosts")
-	flags.BoolVar(&f.keepGoing, "keep-going", false, "where one host fails, go on with the others; without the sink or the cluster if need be")
+	flags.BoolVar(&f.keepGoing, "keep-going", false, "where one host fails, go on with the others: without the sink or the cluster if need be; a sample whose host is gone is a failed one, and no end of the run")
 }
 
 func hostsCommand(stderr io.Writer) *cobra.Command {
@@ -146,12 +146,13 @@ func runOnHosts(ctx context.Context, runner *exec.Runner, path string, c campaig
 		}
 	}
 	dir, err := runOn(ctx, bed, path, c, f, stdout, stderr)
-	if err == nil && bed.HasSink() {
-		err = collect(ctx, bed, dir, stderr)
-		if err != nil && f.hosts.keepGoing {
-			fmt.Fprintf(stderr, "%s stays here alone: %v\n", dir, err)
-			err = nil
+	if dir != "" && bed.HasSink() {
+		sunk := collect(ctx, bed, dir, stderr)
+		if sunk != nil && f.hosts.keepGoing {
+			fmt.Fprintf(stderr, "%s stays here alone: %v\n", dir, sunk)
+			sunk = nil
 		}
+		err = errors.Join(err, sunk)
 	}
 	return errors.Join(err, bed.Release())
 }

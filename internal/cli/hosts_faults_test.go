@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -100,11 +101,11 @@ func TestHostWithoutPython(t *testing.T) {
 
 // tunedRun starts a run that lasts, under kernel_optimizations, and waits until
 // both ends are tuned and there are records.
-func (f *farm) tunedRun() *exec.Process {
+func (f *farm) tunedRun(flags ...string) *exec.Process {
 	f.t.Helper()
 	f.write("long.yaml", "name: long\ntestbed: hosts\nnetworks: [host]\nprofiles: [kernel_optimizations]\n"+
 		"workloads: [{name: tcp_rr, message_bytes: [64]}]\nsampling: {seconds: 0.2, warmup_seconds: 0.02, min_blocks: 200, max_blocks: 200, retries: 0}\n")
-	p, err := f.runner.StartPiped(context.Background(), f.command("run", "long.yaml", "--inventory", f.inventory, "--out", "long"))
+	p, err := f.runner.StartPiped(context.Background(), f.command(append([]string{"run", "long.yaml", "--inventory", f.inventory, "--out", "long"}, flags...)...))
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -235,14 +236,33 @@ func childOf(parent int, word string) int {
 	return 0
 }
 
-// TestKilledSSHD: with the server's sshd and all its sessions gone, samples
-// fail, and the run ends with what is to be done; reset then does it.
+// TestKilledSSHD: with the server's sshd and all its sessions gone, samples fail
+// with the reason, and with --keep-going the run goes on: the host that is back is
+// tuned anew. One that is gone at the end is left to reset, the other is put back.
 func TestKilledSSHD(t *testing.T) {
 	f := newFarm(t)
 	asBefore := f.before()
-	p := f.tunedRun()
+	p := f.tunedRun("--keep-going")
 	f.killAll(f.ns["server"])
 	_ = f.sshd["server"].Wait()
+	f.until("sample that failed for the server", func() bool {
+		return regexp.MustCompile(`"status":"failed"[^\n]*the-server: cannot be reached`).MatchString(f.read("long/samples.jsonl"))
+	})
+	before := len(f.read("long/samples.jsonl"))
+	// As if it had been started anew.
+	f.must(exec.Cmd{Argv: []string{"sysctl", "-w", "net.ipv4.tcp_sack=1"}, NetNS: f.ns["server"].Path})
+	f.startSSHD("server")
+	f.until("sample after the server came back", func() bool {
+		return strings.Contains(f.read("long/samples.jsonl")[before:], `"status":"ok"`)
+	})
+	if f.sack("server") != "0" {
+		t.Error("the server that came back is measured and not tuned")
+	}
+	f.killAll(f.ns["server"])
+	_ = f.sshd["server"].Wait()
+	if err := p.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
 	err := p.Wait()
 	if stderr := string(p.Stderr()); err == nil || !strings.Contains(stderr, "cnibench hosts reset --inventory "+f.inventory) {
 		t.Errorf("%v\n%s", err, stderr)
@@ -252,13 +272,6 @@ func TestKilledSSHD(t *testing.T) {
 	}
 	if f.sack("server") != "0" {
 		t.Error("nothing is left to be mended on the server")
-	}
-	rec, err := result.Read(f.path("long"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if last := rec.Samples[len(rec.Samples)-1]; last.Status != result.StatusFailed || !strings.Contains(last.Reason, "the-server") {
-		t.Errorf("the last sample is %s: %s", last.Status, last.Reason)
 	}
 	f.startSSHD("server")
 	if _, stderr, err := f.run("hosts", "reset", "--inventory", f.inventory); err != nil {

@@ -128,7 +128,7 @@ func (f reproduceFlags) measure(ctx context.Context, p paper.Paper, stdout, stde
 	if into.dir, err = result.Create(run.out, text, into.plan); err != nil {
 		return err
 	}
-	sum, err := measure(ctx, c, bed, into, false, stderr)
+	sum, err := measure(ctx, c, bed, into, runFlags{}, stderr)
 	if err != nil {
 		fmt.Fprintf(stderr, "then: %s\n", exec.Cmd{Argv: []string{"cnibench", "reproduce", p.ID, "--from", run.out}}.String())
 		return interrupted(err, filepath.Join(run.out, result.CampaignFile), into.dir, len(sum.Samples), run, stderr)

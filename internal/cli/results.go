@@ -119,12 +119,29 @@ func interrupted(err error, path string, dir *result.Dir, records int, f runFlag
 		return errors.Join(err, dir.Discard())
 	}
 	if errors.Is(err, context.Canceled) {
-		err = errors.New("interrupted")
+		err = errors.Join(errors.New("interrupted"), besides(err))
 	}
 	if there := dir.StillThere(); there == nil {
 		fmt.Fprintf(stderr, "%d records are safe; go on with: %s\n", records, resumeCommand(path, dir.Path, f))
 	}
 	return errors.Join(err, dir.Close())
+}
+
+// besides is what else went wrong where a run was interrupted: of that, people
+// know themselves.
+func besides(err error) error {
+	if !errors.Is(err, context.Canceled) {
+		return err
+	}
+	var many interface{ Unwrap() []error }
+	if !errors.As(err, &many) {
+		return nil
+	}
+	var rest []error
+	for _, e := range many.Unwrap() {
+		rest = append(rest, besides(e))
+	}
+	return errors.Join(rest...)
 }
 
 // resumeCommand goes on with a run, as it can be pasted into a shell.
@@ -138,6 +155,9 @@ func resumeCommand(path, dir string, f runFlags) string {
 	}
 	if f.hosts.inventory != "" {
 		argv = append(argv, "--inventory", f.hosts.inventory)
+	}
+	if f.hosts.keepGoing {
+		argv = append(argv, "--keep-going")
 	}
 	for _, flag := range [][2]string{{"--kubeconfig", f.cluster.kubeconfig}, {"--context", f.cluster.context}, {"--image", f.image}} {
 		if flag[1] != "" {

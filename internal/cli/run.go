@@ -149,7 +149,11 @@ func runOn(ctx context.Context, bed testbed.Testbed, path string, c campaign.Cam
 	if err != nil {
 		return "", err
 	}
-	sum, err := measure(ctx, c, bed, into, f.live, stderr)
+	sum, err := measure(ctx, c, bed, into, f, stderr)
+	if lost := (*testbed.LostError)(nil); f.hosts.keepGoing && sum.Stopped != "" && errors.As(err, &lost) {
+		// All is measured that could be; what is left to do on the host is said.
+		return into.dir.Path, errors.Join(showRun(into.dir.Path, sum, f.json, stdout, stderr), into.dir.Close(), err)
+	}
 	if err != nil {
 		return "", interrupted(err, path, into.dir, len(sum.Samples), f, stderr)
 	}
@@ -204,14 +208,14 @@ func openLab(ctx context.Context, runner *exec.Runner, c campaign.Campaign, f ru
 	return lab.New(o), nil
 }
 
-func measure(ctx context.Context, c campaign.Campaign, bed testbed.Testbed, into results, live bool, stderr io.Writer) (sum bench.Summary, err error) {
+func measure(ctx context.Context, c campaign.Campaign, bed testbed.Testbed, into results, f runFlags, stderr io.Writer) (sum bench.Summary, err error) {
 	seen := newProgress(stderr)
 	defer seen.close()
 	o := bench.Options{
 		Sampling: c.Sampling, Plan: into.plan, Testbed: bed, Store: into.dir, Observer: seen,
-		Recorded: into.recorded, Before: into.environment, Version: version(), Settled: settled(c), WithoutProbes: withoutProbes(c),
+		Recorded: into.recorded, Before: into.environment, Version: version(), Settled: settled(c), WithoutProbes: withoutProbes(c), KeepGoing: f.hosts.keepGoing,
 	}
-	if live {
+	if f.live {
 		shown, liveErr := showLive(c.Name, into, seen)
 		if liveErr != nil {
 			return bench.Summary{Samples: into.recorded}, liveErr

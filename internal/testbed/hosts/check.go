@@ -51,13 +51,13 @@ func (h Host) check(f facts, program string) error {
 	need := info.Size() + spareBytes
 	switch {
 	case !f.python:
-		return &HostError{h.Name, "has no python3, which Ansible needs", "there: apt-get install python3"}
+		return &HostError{Host: h.Name, Text: "has no python3, which Ansible needs", Cure: "there: apt-get install python3"}
 	case !f.root:
-		return &HostError{h.Name, "its settings can be changed by root only", "set ansible_user: root, or ansible_become: true with a sudo that asks for no password"}
+		return &HostError{Host: h.Name, Text: "its settings can be changed by root only", Cure: "set ansible_user: root, or ansible_become: true with a sudo that asks for no password"}
 	case f.freeBytes < need:
-		return &HostError{h.Name, fmt.Sprintf("%d MiB are free for %s, %d are needed", f.freeBytes>>20, h.Dir, need>>20), "make room, or name another folder in cnibench_dir"}
+		return &HostError{Host: h.Name, Text: fmt.Sprintf("%d MiB are free for %s, %d are needed", f.freeBytes>>20, h.Dir, need>>20), Cure: "make room, or name another folder in cnibench_dir"}
 	case f.device == "":
-		return &HostError{h.Name, "has no route to the other end", "mend cnibench_address, or name the device in cnibench_device"}
+		return &HostError{Host: h.Name, Text: "has no route to the other end", Cure: "mend cnibench_address, or name the device in cnibench_device"}
 	}
 	return nil
 }

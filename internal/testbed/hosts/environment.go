@@ -23,13 +23,21 @@ func (b *Bed) Environment(ctx context.Context) (result.Environment, error) {
 	if !b.standing {
 		return env, nil // no cell can be measured: nothing was copied
 	}
+	return env, b.lost(b.describe(ctx, &env))
+}
+
+// describe adds what is known of both hosts.
+func (b *Bed) describe(ctx context.Context, env *result.Environment) error {
+	if err := b.meet(ctx); err != nil {
+		return err
+	}
 	// Settings are compared from begin to end, so they are read under the same.
 	if err := b.tune(ctx, tuning{profile: profile.Default}); err != nil {
-		return env, err
+		return err
 	}
 	client := b.ends[0].facts
 	env.Host = result.Host{Kernel: client.kernel, OS: client.os, CPUModel: client.cpuModel, CPUs: client.cpus, MemoryBytes: client.memoryBytes}
-	errs := []error{b.withPods(ctx, &env)}
+	errs := []error{b.withPods(ctx, env)}
 	for _, e := range b.ends {
 		f, err := b.placeFacts(ctx, e)
 		errs = append(errs, err)
@@ -46,7 +54,7 @@ func (b *Bed) Environment(ctx context.Context) (result.Environment, error) {
 			}
 		}
 	}
-	return env, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 func (b *Bed) placeFacts(ctx context.Context, e *end) (result.PlaceFacts, error) {

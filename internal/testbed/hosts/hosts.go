@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/campaign"
@@ -46,10 +47,12 @@ type Bed struct {
 	ready    bool  // Bootstrap went well
 	standing bool  // the program is on the hosts
 	// held keeps the hosts' locks, by name; nil: occupy was not called.
-	held map[string]*exec.Process
+	held map[string]*lock
+	who  string // what the locks say of this command
 
 	mu    sync.Mutex
 	tuned tuning // what the hosts have now
+	away  away
 	made  map[string][]result.Setting
 }
 
@@ -199,12 +202,34 @@ func linkMbps(link string) (int, bool) {
 	return 0, false
 }
 
-// Ends gives both hosts with the settings of the cell and living agents.
+// Ends gives both hosts with the settings of the cell and living agents. A host
+// that does not answer any more is a testbed.LostError; one that is back is used
+// again.
 func (b *Bed) Ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.standing {
 		return testbed.Ends{}, errors.New("the hosts are not ready: Build comes first")
+	}
+	if err := b.givenUp(time.Now()); err != nil {
+		return testbed.Ends{}, err
+	}
+	for began := time.Now(); ; {
+		ends, err := b.endsOf(ctx, cell)
+		if err = b.lost(err); b.away.since.IsZero() || time.Since(began) > returnWithin {
+			return ends, err
+		}
+		select {
+		case <-ctx.Done():
+			return testbed.Ends{}, err
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func (b *Bed) endsOf(ctx context.Context, cell result.Cell) (testbed.Ends, error) {
+	if err := b.meet(ctx); err != nil {
+		return testbed.Ends{}, err
 	}
 	if err := b.tune(ctx, tuning{cell.Profile, cell.MTU}); err != nil {
 		return testbed.Ends{}, err
@@ -235,15 +260,10 @@ func (e *end) place() testbed.Place {
 
 // startAgent starts the agent of a host, where none lives, and reads the MTUs.
 func (b *Bed) startAgent(ctx context.Context, e *end) error {
-	if e.agent != nil && e.agent.Alive() {
-		if e.mtus != nil {
-			return nil
-		}
-	} else {
-		if e.agent != nil {
-			_ = e.agent.Close() // it is dead; why was the answer to its last call
-			e.agent = nil
-		}
+	if e.agent != nil && e.mtus != nil {
+		return nil
+	}
+	if e.agent == nil {
 		a, err := agent.StartCmd(ctx, b.options.Runner, e.host.ssh(e.host.agent(), "agent"))
 		if err != nil {
 			return fmt.Errorf("agent on %s: %w", e.name(), err)
@@ -272,7 +292,7 @@ func (b *Bed) Close(ctx context.Context) error {
 		}
 	}
 	if b.standing {
-		errs = append(errs, b.destroy(context.WithoutCancel(ctx)))
+		errs = append(errs, b.lost(b.destroy(context.WithoutCancel(ctx))))
 	}
 	return errors.Join(errs...)
 }

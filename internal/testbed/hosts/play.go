@@ -87,7 +87,7 @@ func (p *player) env() []string {
 		"ANSIBLE_REMOTE_TEMP=/tmp", "ANSIBLE_REMOTE_TMP=/tmp",
 		"ANSIBLE_STDOUT_CALLBACK=cnibench.testbed.records", "ANSIBLE_PIPELINING=1", "ANSIBLE_PYTHON_INTERPRETER=auto_silent",
 		// No connection outlives a task, so none is left behind.
-		"ANSIBLE_SSH_ARGS=-o ControlMaster=no -o BatchMode=yes -o StrictHostKeyChecking=yes -o ConnectTimeout=10 -o LogLevel=ERROR",
+		"ANSIBLE_SSH_ARGS=-o ControlMaster=no -o BatchMode=yes -o StrictHostKeyChecking=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=3 -o LogLevel=ERROR",
 		"ANSIBLE_SSH_RETRIES=0",
 	}
 }

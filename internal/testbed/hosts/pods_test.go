@@ -73,6 +73,7 @@ func TestHostsOfACluster(t *testing.T) {
 		t.Error("between hosts it is theirs, inside one its pods'")
 	}
 
+	b.held = map[string]*lock{"a": {gone: make(chan struct{})}, "b": {gone: make(chan struct{})}}
 	b.standing, b.tuned = true, tuning{pods.Profile, pods.MTU}
 	b.ends[0].values = map[string]string{"net.core.rmem_max": "16777216"}
 	ends, err := b.Ends(t.Context(), pods)

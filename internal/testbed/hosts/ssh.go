@@ -16,6 +16,8 @@ const answerWithin = 30 * time.Second
 // HostError is what is wrong with one host, in one line with its cure.
 type HostError struct {
 	Host, Text, Cure string
+	// Lost tells that the host does not answer, Taken that another command has it.
+	Lost, Taken bool
 }
 
 func (e *HostError) Error() string {
@@ -72,7 +74,7 @@ const sshFailed = 255
 
 // unreachable makes one clear error of what ssh or Ansible said.
 func unreachable(host, said string, err error) error {
-	e := &HostError{Host: host, Text: "cannot be reached: " + lastLine(said)}
+	e := &HostError{Host: host, Text: "cannot be reached: " + lastLine(said), Lost: true}
 	if said == "" && err != nil {
 		e.Text = "cannot be reached: " + err.Error()
 	}

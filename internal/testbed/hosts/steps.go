@@ -114,11 +114,30 @@ func (b *Bed) Destroy(ctx context.Context) error {
 	if err := b.occupy(ctx); err != nil {
 		return err
 	}
-	return b.destroy(ctx)
+	return b.putBack(ctx, "")
 }
 
+// destroy puts back what this command changed. A host that another has by now is
+// left to it: that put back what was found.
 func (b *Bed) destroy(ctx context.Context) error {
-	records, err := b.player.play(ctx, b.inventory.Path, "destroy", map[string]any{}, "")
+	var taken []error
+	var mine []string
+	for _, e := range b.ends {
+		var other *HostError
+		if err := b.holdAgain(ctx, e); errors.As(err, &other) && other.Taken {
+			taken = append(taken, err)
+		} else {
+			mine = append(mine, e.host.Name)
+		}
+	}
+	if len(mine) == 0 {
+		return errors.Join(taken...)
+	}
+	return errors.Join(append(taken, b.putBack(ctx, strings.Join(mine, ",")))...)
+}
+
+func (b *Bed) putBack(ctx context.Context, limit string) error {
+	records, err := b.player.play(ctx, b.inventory.Path, "destroy", map[string]any{}, limit)
 	if !b.standing {
 		b.tellMended(records)
 	}

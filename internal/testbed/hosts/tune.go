@@ -79,7 +79,7 @@ func (e *end) read(name string, r record) error {
 	e.doubts = profile.Doubts(name, e.asked)
 	for _, s := range r.Settings {
 		if plainName(s.Name) == mtuName && s.Reason != "" {
-			return &HostError{e.host.Name, "an MTU of " + s.Asked + " does not take: " + s.Reason, "name another MTU in the campaign, or another device in cnibench_device"}
+			return &HostError{Host: e.host.Name, Text: "an MTU of " + s.Asked + " does not take: " + s.Reason, Cure: "name another MTU in the campaign, or another device in cnibench_device"}
 		}
 	}
 	return nil
