@@ -37,7 +37,9 @@ type Cluster struct {
 	pki      *pki
 	cgroup   *os.File
 	programs map[string]string // paths of binaries by name
-	begun    time.Time
+	// kubeconfigs are those of the CNI's agents, by their programs' names.
+	kubeconfigs map[string]string
+	begun       time.Time
 
 	mu      sync.Mutex
 	running []*running
@@ -172,7 +174,11 @@ func (c *Cluster) explain(err error) error {
 	if len(texts) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w\n%s", err, strings.Join(texts, "\n"))
+	said := strings.Join(texts, "\n")
+	if strings.Contains(said, "too many open files") { // EMFILE of inotify_init
+		said += "\n(each Kubernetes takes some of the machine's inotify instances: cnibench lab down for one that is not needed, or sysctl -w fs.inotify.max_user_instances=1024)"
+	}
+	return fmt.Errorf("%w\n%s", err, said)
 }
 
 // lastLines is the end of a file.

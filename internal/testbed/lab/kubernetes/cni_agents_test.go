@@ -2,10 +2,13 @@ package kubernetes
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -93,6 +96,7 @@ func TestAgentsInCluster(t *testing.T) {
 				checkText(t, api, "/api/v1/namespaces/"+test.configMap, test.says)
 				checkText(t, api, "/api/v1/nodes/node1", test.node)
 				checkPaths(t, api)
+				checkUsers(t, filepath.Join(dir, info.ID))
 				if _, err := lab.Down(t.Context(), o.Lab, info.ID); err != nil {
 					t.Error(err)
 				}
@@ -132,6 +136,30 @@ func checkText(t *testing.T, api *kube.Client, path, want string) {
 	var got json.RawMessage
 	if err := api.Get(t.Context(), path, &got); err != nil || !strings.Contains(string(got), want) {
 		t.Errorf("%s (%v) has no %s:\n%s", path, err, want, got)
+	}
+}
+
+// checkUsers finds nobody on the nodes who may do everything, but the API server
+// towards kubelets.
+func checkUsers(t *testing.T, dir string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "pki", "client-*.crt"))
+	if err != nil || len(files) < 5 { // admin, controllers, scheduler, a kubelet, an agent
+		t.Fatalf("certificates of clients: %v (%v)", files, err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		block, _ := pem.Decode(data)
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if admin := filepath.Base(file) == "client-admin.crt"; admin != slices.Contains(cert.Subject.Organization, adminGroup) {
+			t.Errorf("%s is of %v", cert.Subject.CommonName, cert.Subject.Organization)
+		}
 	}
 }
 

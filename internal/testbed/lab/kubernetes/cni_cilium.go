@@ -56,7 +56,7 @@ func ciliums() []CNI {
 // defaults, as far as agent and operator have no such defaults themselves, without
 // Hubble, Envoy and the health checks between nodes. kube-proxy is replaced where
 // the cluster has none.
-func (c *Cluster) ciliumSettings(routing map[string]string, kubeconfig string) map[string]string {
+func (c *Cluster) ciliumSettings(routing map[string]string) map[string]string {
 	replaces := c.Spec.KubeProxy == "none"
 	settings := map[string]string{
 		"cluster-name": "default", "cluster-id": "0", "debug": "false",
@@ -71,7 +71,7 @@ func (c *Cluster) ciliumSettings(routing map[string]string, kubeconfig string) m
 		"enable-l7-proxy":       "false", "enable-envoy-config": "false", "external-envoy-proxy": "false", "enable-hubble": "false",
 		"enable-health-checking": "false", "enable-endpoint-health-checking": "false",
 		"cgroup-root": ciliumCgroup, "bpf-root": "/sys/fs/bpf", "lib-dir": c.ciliumTools(),
-		"skip-crd-creation": "true", "k8s-kubeconfig-path": kubeconfig, "cni-exclusive": "true",
+		"skip-crd-creation": "true", "cni-exclusive": "true",
 		"operator-api-serve-addr": "127.0.0.1:9234", "agent-not-ready-taint-key": "node.cilium.io/agent-not-ready",
 		"remove-cilium-node-taints": "true", "set-cilium-node-taints": "true", "set-cilium-is-up-condition": "true",
 	}
@@ -82,11 +82,7 @@ func (c *Cluster) ciliumSettings(routing map[string]string, kubeconfig string) m
 // ciliumObjects makes the ConfigMap and, of it, the folder that agents and operator
 // read: what they would have as a volume.
 func (c *Cluster) ciliumObjects(ctx context.Context, routing map[string]string) error {
-	kubeconfig, err := c.Kubeconfig("cnibench:cilium", adminGroup)
-	if err != nil {
-		return err
-	}
-	settings := c.ciliumSettings(routing, kubeconfig)
+	settings := c.ciliumSettings(routing)
 	if err := os.MkdirAll(c.ciliumConfig(), 0o755); err != nil {
 		return err
 	}
@@ -104,6 +100,9 @@ func (c *Cluster) ciliumObjects(ctx context.Context, routing map[string]string) 
 		}
 	}
 	if err := c.ciliumDefinitions(ctx); err != nil {
+		return err
+	}
+	if err := c.ciliumAccounts(ctx); err != nil {
 		return err
 	}
 	return c.API.Create(ctx, "/api/v1/namespaces/"+ciliumNamespace+"/configmaps", object{
@@ -155,12 +154,23 @@ func (c *Cluster) ciliumCgroups(ctx context.Context, n *Node) error {
 	return nil
 }
 
+// ciliumAccounts makes the accounts of agents and operator, with a kubeconfig each.
+func (c *Cluster) ciliumAccounts(ctx context.Context) (err error) {
+	settings := []rule{{resources: []string{"configmaps"}, verbs: []string{"get", "list", "watch"}}}
+	c.kubeconfigs["cilium-agent"], err = c.account(ctx, ciliumNamespace, "cilium", ciliumAgentRights(), settings)
+	if err != nil {
+		return err
+	}
+	c.kubeconfigs["cilium-operator"], err = c.account(ctx, ciliumNamespace, "cilium-operator", ciliumOperatorRights(), nil)
+	return err
+}
+
 // startCilium starts an agent or the operator.
 func (c *Cluster) startCilium(n *Node, name string) error {
 	argv := []string{
 		"env", "K8S_NODE_NAME=" + n.Name, "CILIUM_K8S_NAMESPACE=" + ciliumNamespace,
 		"PATH=" + c.ciliumTools() + ":" + usualPath,
-		c.Program(name), "--config-dir=" + c.ciliumConfig(),
+		c.Program(name), "--config-dir=" + c.ciliumConfig(), "--k8s-kubeconfig-path=" + c.kubeconfigs[name],
 	}
 	if name == "cilium-agent" {
 		argv = append(argv, "--write-cni-conf-when-ready="+filepath.Join(n.Conf, "05-cilium.conflist"))

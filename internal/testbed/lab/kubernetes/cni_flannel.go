@@ -31,6 +31,15 @@ func flannels() []CNI {
 	}
 }
 
+// flannelRights are those of the ClusterRole in kube-flannel.yml (v0.28.0).
+func flannelRights() []rule {
+	return []rule{
+		{resources: []string{"pods"}, verbs: []string{"get"}},
+		{resources: []string{"nodes"}, verbs: []string{"get", "list", "watch"}},
+		{resources: []string{"nodes/status"}, verbs: []string{"patch"}},
+	}
+}
+
 // flannelObjects makes what kube-flannel.yml has beside the DaemonSet.
 func (c *Cluster) flannelObjects(ctx context.Context, backend string) error {
 	const namespace = "kube-flannel"
@@ -40,6 +49,11 @@ func (c *Cluster) flannelObjects(ctx context.Context, backend string) error {
 		"metadata": object{"name": namespace, "labels": object{"k8s-app": "flannel", "pod-security.kubernetes.io/enforce": "privileged"}},
 	})
 	if err != nil {
+		return err
+	}
+	// The agent reads the ConfigMap itself, which the DaemonSet has as a volume.
+	volume := []rule{{resources: []string{"configmaps"}, verbs: []string{"get"}, names: []string{"kube-flannel-cfg"}}}
+	if c.kubeconfigs["flanneld"], err = c.account(ctx, namespace, "flannel", flannelRights(), volume); err != nil {
 		return err
 	}
 	settings := object{
@@ -76,10 +90,6 @@ func (c *Cluster) startFlannel(n *Node) error {
 	if err := network.KubernetesNode(n.Node); err != nil {
 		return err
 	}
-	kubeconfig, err := c.Kubeconfig("cnibench:flannel", adminGroup)
-	if err != nil {
-		return err
-	}
-	return c.Start(n, "flanneld", c.Program("cnibench-flanneld"), "--kubeconfig="+kubeconfig, "--node="+n.Name,
+	return c.Start(n, "flanneld", c.Program("cnibench-flanneld"), "--kubeconfig="+c.kubeconfigs["flanneld"], "--node="+n.Name,
 		"--iface="+n.Device, "--cni-conf="+filepath.Join(n.Conf, "10-flannel.conflist"))
 }

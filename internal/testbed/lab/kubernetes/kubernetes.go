@@ -86,7 +86,7 @@ func newCluster(o Options, spec Spec) (*Cluster, error) {
 			return nil, err
 		}
 	}
-	c := &Cluster{Spec: spec, options: o, cni: cni, begun: time.Now(), programs: map[string]string{}}
+	c := &Cluster{Spec: spec, options: o, cni: cni, begun: time.Now(), programs: map[string]string{}, kubeconfigs: map[string]string{}}
 	if err := c.findPrograms(); err != nil {
 		return nil, err
 	}
