@@ -9,7 +9,7 @@ export CGO_ENABLED := 0
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run test test-vm quick build image image-tools lint fmt tools cluster-binaries bench-lab bench-traffic bench-probes bench-null bench-savings bench-instructions bench-ladders bench-services bench-probe-cost bpf web clean
+.PHONY: help run test test-vm quick build image image-tools lint fmt tools cluster-binaries bench-lab bench-agreement bench-traffic bench-probes bench-null bench-savings bench-instructions bench-ladders bench-services bench-probe-cost bpf web clean
 
 ## help: this list
 help:
@@ -67,6 +67,10 @@ cluster-binaries:
 ## bench-lab: how fast pods come up and go, beside Mininet
 bench-lab:
 	go run ./bench/lab
+
+## bench-agreement: the lab's networks beside the same in the lab's Kubernetes; about ten minutes
+bench-agreement:
+	go run ./bench/agreement
 
 ## bench-traffic: the native engine beside iperf3, netperf and sockperf
 bench-traffic:

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -255,6 +257,7 @@ func checkService(t *testing.T, info lab.Info) {
 	if err != nil || len(strings.Fields(string(data))) == 0 {
 		t.Fatalf("no process in %s (%v)", pids[0], err)
 	}
+	checkWeight(t, info)
 	pod := netns.NS{Name: "a pod on node1", Path: "/proc/" + strings.Fields(string(data))[0] + "/ns/net"}
 	conn, err := netns.Dial(pod, "10.96.0.1:443")
 	if err != nil {
@@ -262,6 +265,26 @@ func checkService(t *testing.T, info lab.Info) {
 	}
 	if err := conn.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// checkWeight: a node's pods weigh as on a machine of their own.
+func checkWeight(t *testing.T, info lab.Info) {
+	t.Helper()
+	for file, want := range map[string]int{"cpu.shares": 1024 * runtime.NumCPU(), "cpu.weight": min(10000, 100*runtime.NumCPU())} {
+		var found []string
+		for _, top := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
+			files, err := filepath.Glob(top + "cnb-" + info.ID + "-1-kubernetes/pods-node1/" + file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = append(found, files...)
+		}
+		for _, path := range found {
+			if data, err := os.ReadFile(path); err != nil || strings.TrimSpace(string(data)) != strconv.Itoa(want) {
+				t.Errorf("%s is %s (%v), want %d", path, data, err, want)
+			}
+		}
 	}
 }
 

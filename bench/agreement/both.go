@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed"
+	kubebed "github.com/cnibench/cnibench/internal/testbed/kube"
+	"github.com/cnibench/cnibench/internal/testbed/lab"
+)
+
+// both is the lab's networks of namespaces and its clusters as one testbed. Clusters
+// that are not measured are frozen.
+type both struct {
+	lab  *lab.Lab
+	kube *kubebed.Bed
+	labs lab.Options
+	// runs is the cluster that goes on, "" none; all: every one does.
+	runs string
+	all  bool
+}
+
+// Build makes the lab's; the clusters' pods stand.
+func (b *both) Build(ctx context.Context, cells []result.Cell) (map[result.Cell]string, error) {
+	b.all = true
+	var own []result.Cell
+	for _, c := range cells {
+		if c.Cluster == "" {
+			own = append(own, c)
+		}
+	}
+	unsupported, err := b.lab.Build(ctx, own)
+	if err != nil {
+		return nil, errors.Join(err, b.kube.Close(context.WithoutCancel(ctx)))
+	}
+	others, err := b.kube.Build(ctx, inClusters(cells))
+	for c, why := range others {
+		unsupported[c] = why
+	}
+	return unsupported, err
+}
+
+// Ends lets the cell's cluster alone go on.
+func (b *both) Ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) {
+	if b.all || b.runs != cell.Cluster {
+		if err := b.focus(ctx, cell.Cluster, false); err != nil {
+			return testbed.Ends{}, err
+		}
+	}
+	if cell.Cluster == "" {
+		return b.lab.Ends(ctx, cell)
+	}
+	return b.kube.Ends(ctx, cell)
+}
+
+// focus freezes all clusters but one, or none.
+func (b *both) focus(ctx context.Context, name string, all bool) error {
+	for _, c := range clusters() {
+		if err := lab.SetFrozen(ctx, b.labs, c.Name, !all && c.Name != name); err != nil {
+			return err
+		}
+	}
+	b.runs, b.all = name, all
+	return nil
+}
+
+// Environment is the lab's: it is the same machine.
+func (b *both) Environment(ctx context.Context) (result.Environment, error) {
+	return b.lab.Environment(ctx)
+}
+
+// Close takes both down.
+func (b *both) Close(ctx context.Context) error {
+	return errors.Join(b.focus(ctx, "", true), b.kube.Close(ctx), b.lab.Close(ctx))
+}
+
+// nowhere keeps no records: those of the run are printed.
+type nowhere struct{}
+
+func (nowhere) Append(s result.Sample) error                           { return s.Validate() }
+func (nowhere) SaveRaw(string, string, []string, string, string) error { return nil }
+func (nowhere) SaveStacks(string, string, string) error                { return nil }
+func (nowhere) WriteJSON(string, any) error                            { return nil }
+
+// observer tells people how it goes on.
+type observer struct{}
+
+func (observer) Begin(_, most int) { say("%d samples", most) }
+
+func (observer) Sampled(s result.Sample, _ int) {
+	if s.Status != result.StatusOK {
+		say("%s: %s %s %s: %s", s.Status, s.Cell.Cluster, s.Cell.Network, s.Cell.Traffic(), s.Reason)
+	}
+}
+
+func (observer) Say(format string, args ...any) { say(format, args...) }

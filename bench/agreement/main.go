@@ -1,0 +1,203 @@
+// Command agreement measures the same cells in the lab's networks of namespaces and
+// in the lab's Kubernetes, in the same blocks, and tells whether the efficiencies of
+// both agree within 5 %.
+//
+//	go run ./bench/agreement        # about seven minutes; needs root and make cluster-binaries
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/cnibench/cnibench/internal/bench"
+	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/cni"
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/image"
+	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/result"
+	kubebed "github.com/cnibench/cnibench/internal/testbed/kube"
+	"github.com/cnibench/cnibench/internal/testbed/lab"
+	"github.com/cnibench/cnibench/internal/testbed/lab/kubernetes"
+)
+
+// imageVersion is the tag of the image in the clusters' nodes.
+const imageVersion = "agreement"
+
+func main() {
+	// Plugins that are this project's own are links to this program.
+	if handled, exit := cni.RunAsPlugin(os.Args[0], os.Environ()); handled {
+		os.Exit(exit)
+	}
+	blocks := flag.Int("blocks", 12, "how often each cell is measured")
+	seconds := flag.Float64("seconds", 0.4, "how long each sample is")
+	seed := flag.Uint64("seed", 1, "of the order inside blocks")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, campaign.Sampling{Seconds: *seconds, WarmupSeconds: *seconds / 4, MinBlocks: *blocks, MaxBlocks: *blocks, Retries: 1}, *seed)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench/agreement:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, sampling campaign.Sampling, seed uint64) (err error) {
+	dir, err := os.MkdirTemp("", "cnb-agreement-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	r := exec.NewRunner()
+	defer r.Close()
+	program := filepath.Join(dir, "cnibench") // static, as it is in the pods' image
+	if _, err := r.Run(ctx, exec.Cmd{Argv: []string{"env", "CGO_ENABLED=0", "go", "build", "-o", program, "."}}); err != nil {
+		return err
+	}
+	labs := lab.Options{
+		Runner: r, Agent: []string{program, "agent"}, CNIPath: cni.SearchPath(""), Verb: "bench-agreement", Dir: filepath.Join(dir, "labs"),
+	}
+	named, err := up(ctx, labs, program, dir)
+	defer func() { err = errors.Join(err, down(context.WithoutCancel(ctx), labs)) }()
+	if err != nil {
+		return err
+	}
+	bed, err := kubebed.Open(kubebed.Options{
+		Clusters: named, Image: image.Name(imageVersion, false), Connect: kube.Connect, Patience: kubebed.Patience, Say: say,
+	})
+	if err != nil {
+		return err
+	}
+	cells := cellsOf()
+	if _, err := bed.Prepare(ctx, inClusters(cells)); err != nil {
+		return err
+	}
+	sum, err := bench.Run(ctx, bench.Options{
+		Sampling: sampling, Testbed: &both{lab: lab.New(labs), kube: bed, labs: labs}, Store: nowhere{}, Observer: observer{},
+		Plan: plan.Plan{
+			Schema: plan.Schema, Seed: seed, Cells: cells, MinBlocks: sampling.MinBlocks, MaxBlocks: sampling.MaxBlocks,
+			SampleSeconds: sampling.Seconds, WarmupSeconds: sampling.WarmupSeconds,
+		},
+		WithoutProbes: []string{"stacks"},
+	})
+	if err != nil {
+		return err
+	}
+	writeTables(os.Stdout, sum.Samples)
+	return nil
+}
+
+// up brings the clusters up, beside each other.
+func up(ctx context.Context, labs lab.Options, program, dir string) ([]campaign.Cluster, error) {
+	var named []campaign.Cluster
+	g, ctx := errgroup.WithContext(ctx)
+	for _, c := range clusters() {
+		o := kubernetes.Options{
+			Lab: labs, BinDirs: kubernetes.BinDirs(""), Self: program, Version: imageVersion, Kubeconfig: filepath.Join(dir, c.Name+".kubeconfig"),
+		}
+		named = append(named, campaign.Cluster{Name: c.Name, Kubeconfig: o.Kubeconfig})
+		g.Go(func() error {
+			_, err := kubernetes.Up(ctx, o, c)
+			return err
+		})
+	}
+	return named, g.Wait()
+}
+
+// down takes the clusters down.
+func down(ctx context.Context, labs lab.Options) error {
+	all, err := lab.List(labs)
+	for _, l := range all {
+		_, downErr := lab.Down(ctx, labs, l.ID)
+		err = errors.Join(err, downErr)
+	}
+	return err
+}
+
+// clusters are those that are held against the lab. The name says what a cell's
+// lab network is, before the plus, and what carries services out.
+func clusters() []kubernetes.Spec {
+	one := func(name, cni, proxy string) kubernetes.Spec {
+		return kubernetes.Spec{Name: name, CNI: cni, KubeProxy: proxy, Link: "unshaped", MTU: 1500, Nodes: 2}
+	}
+	return []kubernetes.Spec{
+		one("bridge", "bridge", "none"), one("bridge-iptables", "bridge", "iptables"),
+		one("flannel", "flannel/vxlan", "none"), one("flannel-nftables", "flannel/vxlan", "nftables"),
+	}
+}
+
+// pair is one cell in the lab and in a cluster.
+type pair struct{ lab, kube result.Cell }
+
+// tracked is the lab's network bridge on nodes that track connections, as those with
+// a kubelet do.
+const tracked = "ladder/bridge-conntrack"
+
+// pairs are what is compared: pods straight, and by a service where the cluster has
+// a proxy; and the cluster whose nodes have a kubelet's rules alone against the lab's
+// network that tracks connections too.
+func pairs() (all []pair) {
+	for _, c := range clusters() {
+		paths := []string{result.PathPodToPod}
+		if c.Name == "bridge" {
+			paths = append(paths, tracked)
+		}
+		if c.KubeProxy != "none" {
+			paths = append(paths, result.PathPodToClusterIP)
+		}
+		for _, path := range paths {
+			for _, w := range []struct {
+				name  string
+				bytes int
+			}{{"tcp_stream", 1472}, {"tcp_rr", 64}, {"udp_stream", 1400}} {
+				in := result.Cell{
+					Network: c.CNI, Path: path, Placement: result.InterHost, Link: c.Link, Profile: "default_settings", MTU: c.MTU,
+					Workload: w.name, MessageBytes: w.bytes, Streams: 1,
+				}
+				p := pair{lab: in, kube: in}
+				p.kube.Cluster = c.Name
+				if path == tracked {
+					p.lab.Path, p.kube.Path, p.lab.Network = result.PathPodToPod, result.PathPodToPod, tracked
+				}
+				if path == result.PathPodToClusterIP {
+					p.lab.Services, p.lab.ServiceProxy = 1, c.KubeProxy
+				}
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// cellsOf are the cells of all pairs with their baselines, each once.
+func cellsOf() (all []result.Cell) {
+	seen := map[result.Cell]bool{}
+	for _, p := range pairs() {
+		for _, c := range []result.Cell{p.lab, p.lab.Baseline(), p.kube, p.kube.Baseline()} {
+			if !seen[c] {
+				seen[c] = true
+				all = append(all, c)
+			}
+		}
+	}
+	return all
+}
+
+func inClusters(cells []result.Cell) (out []result.Cell) {
+	for _, c := range cells {
+		if c.Cluster != "" {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+)
+
+const (
+	confidence = 0.95
+	// margin is what counts as agreement.
+	margin = 0.05
+)
+
+// values are those of one quantity, by cell and block.
+type values map[result.Cell]map[int]float64
+
+// of collects a quantity; a sample that has none is left out.
+func of(samples []result.Sample, quantity func(result.Sample) (float64, bool)) values {
+	all := values{}
+	for _, s := range samples {
+		if v, ok := quantity(s); ok && s.Status == result.StatusOK && v > 0 {
+			if all[s.Cell] == nil {
+				all[s.Cell] = map[int]float64{}
+			}
+			all[s.Cell][s.Block] = v
+		}
+	}
+	return all
+}
+
+// ratio is over by under, in the blocks that have all of them.
+func (v values) ratio(over, under []result.Cell) stat.Moments {
+	var logs []float64
+	for block := range v[over[0]] {
+		sum, whole := 0.0, true
+		for _, cells := range []struct {
+			of   []result.Cell
+			sign float64
+		}{{over, 1}, {under, -1}} {
+			for _, c := range cells.of {
+				x, ok := v[c][block]
+				whole = whole && ok
+				sum += cells.sign * math.Log(x)
+			}
+		}
+		if whole {
+			logs = append(logs, sum)
+		}
+	}
+	m := stat.Moments{N: len(logs)}
+	if m.N == 0 {
+		return m
+	}
+	slices.Sort(logs) // sums are the same in every run
+	for _, l := range logs {
+		m.Mean += l / float64(m.N)
+	}
+	for _, l := range logs {
+		m.SD += (l - m.Mean) * (l - m.Mean)
+	}
+	m.SD = math.Sqrt(m.SD / float64(max(1, m.N-1)))
+	return m
+}
+
+// rate is the traffic that got through per second.
+func rate(s result.Sample) (float64, bool) {
+	for _, name := range []string{"transactions_per_second", "throughput_bits_per_second"} {
+		if v, ok := s.Metrics[name]; ok {
+			return v, true
+		}
+	}
+	return 0, false
+}
+
+// work is the CPU time of both ends' processes for the same traffic. Their packets'
+// way through the kernel is in it as far as they go it themselves; what else runs on
+// the machine is not.
+func work(s result.Sample) (float64, bool) {
+	r, ok := rate(s)
+	if !ok {
+		return 0, false
+	}
+	sum := 0.0
+	for _, end := range []string{result.ClientNode, result.ServerNode} {
+		cpu, measured := s.Probes[end]["process_cpu_seconds"]
+		seconds := s.Probes[end]["window_seconds"]
+		if !measured || seconds <= 0 {
+			return 0, false
+		}
+		sum += cpu / seconds
+	}
+	return sum / r, true
+}
+
+// writeTables writes, of the traffic that got through and of the CPU time that it took,
+// each pair's pods against their hosts and the ratio of both: Kubernetes by the lab.
+// The same ratio of hosts and of pods alone tells whose way differs.
+func writeTables(w io.Writer, samples []result.Sample) {
+	for _, q := range []struct {
+		title    string
+		quantity func(result.Sample) (float64, bool)
+	}{{"Traffic that got through", rate}, {"CPU time of both ends' processes for the same traffic", work}} {
+		v := of(samples, q.quantity)
+		fmt.Fprintf(w, "\n%s:\n\n", q.title)
+		fmt.Fprintln(w, "| lab's network | cluster | path | traffic | pods ÷ hosts in the lab | in Kubernetes | Kubernetes ÷ lab | verdict | hosts: Kubernetes ÷ lab | pods: Kubernetes ÷ lab |")
+		fmt.Fprintln(w, "| --- | --- | --- | --- | ---: | ---: | ---: | --- | ---: | ---: |")
+		for _, p := range pairs() {
+			base, kubeBase := p.lab.Baseline(), p.kube.Baseline()
+			one := func(over, under result.Cell) string { return text(v.ratio([]result.Cell{over}, []result.Cell{under})) }
+			both := v.ratio([]result.Cell{p.kube, base}, []result.Cell{p.lab, kubeBase})
+			fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", p.lab.Network, p.kube.Cluster, p.kube.Path, p.kube.Traffic(),
+				one(p.lab, base), one(p.kube, kubeBase), text(both), verdict(both), one(kubeBase, base), one(p.kube, p.lab))
+		}
+	}
+}
+
+// text is a geometric mean with its interval.
+func text(m stat.Moments) string {
+	low, high, ok := m.Interval(confidence)
+	if !ok {
+		return "–"
+	}
+	return fmt.Sprintf("%.3f [%.3f, %.3f]", math.Exp(m.Mean), math.Exp(low), math.Exp(high))
+}
+
+// verdict says whether a ratio is one within the margin.
+func verdict(m stat.Moments) string {
+	low, high, ok := m.Interval(confidence)
+	least, most := math.Log(1-margin), math.Log(1+margin)
+	switch {
+	case !ok:
+		return "not measured"
+	case low >= least && high <= most:
+		return "agree"
+	case high < least || low > most:
+		return "differ"
+	case low > 0 || high < 0:
+		return "undecided, not the same"
+	}
+	return "undecided"
+}
