@@ -226,7 +226,7 @@ func switcher(runner *exec.Runner, path string) func(context.Context, campaign.C
 
 func openClusters(c campaign.Campaign, f runFlags, run func(context.Context, campaign.Cluster, []string) (string, string, error), stderr io.Writer) (*kubebed.Bed, error) {
 	bed, err := kubebed.Open(kubebed.Options{
-		Run:      run,
+		Run: run, Privileged: f.allowPrivileged,
 		Clusters: c.Clusters, Pairs: c.Pairs, Image: cmp.Or(f.image, image.Name(version(), false)), Connect: kube.Connect, Patience: kubebed.Patience,
 		Say: func(format string, args ...any) { fmt.Fprintf(stderr, format+"\n", args...) },
 	})

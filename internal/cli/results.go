@@ -150,6 +150,9 @@ func resumeCommand(path, dir string, f runFlags) string {
 	if f.testbed != "" {
 		argv = append(argv, "--testbed", f.testbed)
 	}
+	if f.allowPrivileged {
+		argv = append(argv, "--allow-privileged")
+	}
 	if f.allowTuning {
 		argv = append(argv, "--allow-host-tuning")
 	}

@@ -39,6 +39,8 @@ type runFlags struct {
 	dryRun   bool
 	json     bool
 	cniPath  []string
+	// allowPrivileged lets pods have all rights on their nodes.
+	allowPrivileged bool
 	// allowTuning lets a lab change settings of the whole machine.
 	allowTuning bool
 }
@@ -81,6 +83,7 @@ samples; a browser on the machine that measures is still a load on it.`,
 	f.hosts.add(flags)
 	f.cluster.add(flags)
 	flags.StringVar(&f.image, "image", "", "the image of pods, for testbeds with a Kubernetes: this program's, from cnibench image (default: the one of this version)")
+	flags.BoolVar(&f.allowPrivileged, "allow-privileged", false, "let pods of a Kubernetes have all rights on their nodes, for the probes counters and stacks; without it these are absent")
 	flags.BoolVar(&f.allowTuning, "allow-host-tuning", false, "let profiles change settings of this whole machine, by Ansible and tuned, and put them back; without it a lab changes its namespaces alone")
 	flags.StringVar(&f.out, "out", "", "result directory (default results/NAME-DATE-TIME)")
 	flags.BoolVar(&f.resume, "resume", false, "go on with the run in --out; nothing is measured twice")
@@ -109,6 +112,9 @@ func runCampaign(ctx context.Context, path string, f runFlags, stdout, stderr io
 	}
 	if f.image != "" && c.Testbed == "lab" {
 		return usageError{errors.New("--image is of pods of a Kubernetes, and this campaign's testbed is lab")}
+	}
+	if f.allowPrivileged && c.Testbed == "lab" {
+		return usageError{errors.New("--allow-privileged is of pods of a Kubernetes, and this campaign's testbed is lab")}
 	}
 	if c.Testbed == campaign.Kubernetes {
 		if err := nameClusters(path, &c, f); err != nil {

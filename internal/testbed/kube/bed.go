@@ -37,6 +37,9 @@ type Options struct {
 	Pairs string
 	// Image is that of the pods: this program, which each node has or can pull.
 	Image string
+	// Privileged lets pods have all rights on their nodes, which probes of the kernel
+	// need (counters, stacks).
+	Privileged bool
 	// Connect makes the connections: kube.Connect.
 	Connect func(kubeconfig, context string) (*kube.Client, error)
 	// Focus is called before a cluster is measured that was not the last one; the

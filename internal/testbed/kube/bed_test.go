@@ -144,6 +144,31 @@ func TestPodsAreRestricted(t *testing.T) {
 	}
 }
 
+// Nothing is privileged unless it was allowed; then the namespace's label allows it.
+func TestPrivilegedOnlyWhenAllowed(t *testing.T) {
+	for _, allowed := range []bool{false, true} {
+		api := kubetest.New("a", "b")
+		b, _ := open(t, api)
+		b.clusters[0].options.Privileged = allowed
+		if _, err := b.Prepare(t.Context(), []result.Cell{cell(result.PathPodToPod, result.InterHost)}); err != nil {
+			t.Fatal(err)
+		}
+		c := b.clusters[0]
+		ns, err := api.API.CoreV1().Namespaces().Get(t.Context(), namespaceOf(c.run, false), metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sc := c.podOf(spot{role: client, node: 1}, "p").Spec.Containers[0].SecurityContext
+		level := ns.Labels["pod-security.kubernetes.io/enforce"]
+		if is := sc.Privileged != nil && *sc.Privileged; is != allowed || (level == "privileged") != allowed || (level == "restricted") == allowed {
+			t.Errorf("allowed %v: privileged %v, level %s", allowed, is, level)
+		}
+		if err := b.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestWhatIsGoneIsMadeAnew(t *testing.T) {
 	c := kubetest.New("a", "b")
 	b, heard := open(t, c)

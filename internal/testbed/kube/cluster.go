@@ -187,7 +187,11 @@ func (c *cluster) makeNamespaces(ctx context.Context) error {
 		_, err := c.client.API.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
 		return c.client.Explain("make namespace "+ns.Name, err)
 	}
-	if err := make(false, "restricted"); err != nil {
+	level := "restricted"
+	if c.options.Privileged {
+		level = "privileged"
+	}
+	if err := make(false, level); err != nil {
 		return err
 	}
 	var err error

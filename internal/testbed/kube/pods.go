@@ -74,11 +74,19 @@ func (c *cluster) makePod(ctx context.Context, st *stand) error {
 }
 
 // podOf is a pod that passes Pod Security "restricted", but where it is in its
-// node's network, and asks for nothing of the API server.
+// node's network or was allowed to be privileged, and asks for nothing of the API server.
 func (c *cluster) podOf(s spot, name string) *corev1.Pod {
 	yes, no, life, grace, user := true, false, int64(podLife), int64(1), int64(image.User)
 	meta := metav1.ObjectMeta{Name: name, Namespace: c.namespace(s), Labels: labels(c.run)}
 	meta.Labels[endLabel], meta.Labels[roleLabel] = s.name(), s.role
+	rights := &corev1.SecurityContext{
+		AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes, RunAsNonRoot: &yes, RunAsUser: &user,
+		Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+	if root := int64(0); c.options.Privileged { // capabilities alone are of no use to another user
+		rights = &corev1.SecurityContext{Privileged: &yes, ReadOnlyRootFilesystem: &yes, RunAsUser: &root}
+	}
 	return &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{
 		HostNetwork: s.host,
 		Affinity:    onNode(c.nodes[s.node-1].Name),
@@ -87,12 +95,7 @@ func (c *cluster) podOf(s spot, name string) *corev1.Pod {
 			Command: []string{image.Program, "agent", "--wait"},
 			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 				corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")}},
-			SecurityContext: &corev1.SecurityContext{
-				AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes, RunAsNonRoot: &yes, RunAsUser: &user,
-				Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-			},
-			VolumeMounts: []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}},
+			SecurityContext: rights, VolumeMounts: []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}},
 		}},
 		Volumes:                       []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
 		RestartPolicy:                 corev1.RestartPolicyNever,
