@@ -130,6 +130,7 @@ async function main() {
   }
   async function drawAll() {
     delete document.documentElement.dataset.drawn;
+    await null; // with nothing to draw this would end before drawSoon has its promise
     while (again) {
       again = false;
       for (const s of near) if (s.element.offsetParent !== null) await s.built.draw();
