@@ -176,3 +176,34 @@ func TestLint(t *testing.T) {
 	}
 	t.Logf("%s", res.Stderr)
 }
+
+// TestKeptAfterReboot: what a host had before is put back after a reboot too, but
+// for what a reboot puts back itself.
+func TestKeptAfterReboot(t *testing.T) {
+	labtest.Tool(t, "python3", "python3")
+	path := filepath.Join(t.TempDir(), "kept.json")
+	const old = `"sysctl net.ipv4.tcp_sack": "1", "mtu eth0": "1500", "file /sys/kernel/mm/transparent_hugepage/enabled": "madvise",
+		"tuned": "off", "file /etc/tuned/active_profile": ""`
+	r := exec.NewRunner()
+	defer r.Close()
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]string{
+		strings.TrimSpace(string(boot)): "file /etc/tuned/active_profile, file /sys/kernel/mm/transparent_hugepage/enabled, mtu eth0, sysctl net.ipv4.tcp_sack, tuned",
+		"another boot":                  "file /etc/tuned/active_profile, tuned",
+	} {
+		if err := os.WriteFile(path, fmt.Appendf(nil, `{"schema": 1, "boot_id": %q, "old": {%s}}`, id, old), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		res, err := r.Run(t.Context(), exec.Cmd{Dir: "plugins/module_utils",
+			Argv: []string{"python3", "-B", "-c", "import kept, sys; print(', '.join(sorted(kept.Kept(sys.argv[1]).old)))", path}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.TrimSpace(string(res.Stdout)); got != want {
+			t.Errorf("kept at %s: %s, want %s", id, got, want)
+		}
+	}
+}
