@@ -3,7 +3,9 @@ package cli_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -68,6 +70,24 @@ func (c *clusters) allow(text, without string) {
 	}
 }
 
+// granted waits until the API server goes by what allow gave.
+func (c *clusters) granted(config, without string) {
+	c.t.Helper()
+	client, err := kube.Connect(config, "")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var lacks []kube.Lack
+	for range 300 {
+		lacks, err = client.Lacks(c.t.Context(), append(kube.CampaignRights(), kube.DetectionRights()...))
+		if err == nil && !slices.ContainsFunc(lacks, func(l kube.Lack) bool { return without == "" || !strings.HasPrefix(l.Resource, without) }) {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	c.t.Fatalf("after 30 s the user still lacks %v, %v", lacks, err)
+}
+
 // rights: a user with the printed roles alone runs a campaign, of one pair of nodes
 // and of all; one with less is told what is missing before anything is made.
 func (c *clusters) rights() {
@@ -105,8 +125,10 @@ sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 2, max_blocks: 2, ret
 	}
 	refused("without any right", []string{"create namespaces", "create pods/exec", "create pods in every namespace"}, nil)
 	c.allow(text, "pods/exec")
+	c.granted(config, "pods/exec")
 	refused("without exec", []string{"create pods/exec"}, []string{"create namespaces", "create pods in"})
 	c.allow(text, "")
+	c.granted(config, "")
 	report := c.run("run", "examples/mesh.yaml", "--kubeconfig", config, "--out", "mesh", "--seed", "1")
 	words := strings.Join(strings.Fields(report), " ") // a terminal breaks lines anywhere
 	if !strings.Contains(words, "2 pairs of 2 nodes") || !strings.Contains(words, "node1 to node2") {
