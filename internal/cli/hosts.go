@@ -39,14 +39,15 @@ is kept there before, and put back by destroy, or by reset after a kill.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	putBack := func(bed *hosts.Bed, ctx context.Context) error { return destroy(ctx, bed) }
 	for _, step := range []struct {
 		name, short, done string
 		do                func(*hosts.Bed, context.Context) error
 	}{
 		{"bootstrap", "ask every host whether it can be used, and put back what a killed run left", "the hosts can be used", (*hosts.Bed).Bootstrap},
 		{"deploy", "copy this program to client and server", "cnibench is on client and server", (*hosts.Bed).Deploy},
-		{"destroy", "remove what was copied and put all settings back", "the hosts are as they were", destroy},
-		{"reset", "as destroy, after a run that was killed", "the hosts are as they were", destroy},
+		{"destroy", "remove what was copied and put all settings back", "the hosts are as they were", putBack},
+		{"reset", "as destroy, after a run that was killed", "the hosts are as they were", putBack},
 	} {
 		cmd.AddCommand(hostStep(stderr, step.name, step.short, step.done, step.do))
 	}

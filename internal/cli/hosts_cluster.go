@@ -73,7 +73,7 @@ func connectCluster(ctx context.Context, bed *hosts.Bed) (string, *kube.Client, 
 
 // destroy puts the hosts back as they were, and deletes what a killed run left in
 // their cluster.
-func destroy(bed *hosts.Bed, ctx context.Context) error {
+func destroy(ctx context.Context, bed *hosts.Bed) error {
 	err := bed.Destroy(ctx)
 	if err != nil || !bed.HasCluster() {
 		return err
