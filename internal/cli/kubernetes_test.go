@@ -144,6 +144,11 @@ func TestKubernetesExampleInCluster(t *testing.T) {
 			measured[s.Cell.Cluster]++
 		}
 	}
+	for name, place := range recorded.Environment.Places {
+		if p := place.PodStart; p == nil || p.ScheduledSeconds == nil || p.NetworkSeconds == nil || p.StartedSeconds == nil || *p.StartedSeconds < *p.ScheduledSeconds {
+			t.Errorf("%s: its pod's start is %+v", name, p)
+		}
+	}
 	for cluster, network := range want {
 		if measured[cluster] != 2*18 { // 2 paths and a baseline, 2 placements, 3 workloads
 			t.Errorf("cluster %s: %d samples of 36 were measured", cluster, measured[cluster])

@@ -52,7 +52,33 @@ func environment(d *document) []block {
 	if t := d.placeFacts(); len(t.Rows) > 0 {
 		out = append(out, block{Table: t})
 	}
+	if t := d.podStarts(); len(t.Rows) > 0 {
+		out = append(out, block{Table: t})
+	}
 	return out
+}
+
+// podStarts is how each pod of a cluster came to run.
+func (d *document) podStarts() *table {
+	t := &table{Caption: "Pods of a cluster, until they ran",
+		Columns: []column{{Head: "pod"}, {Head: "has its node", Number: true}, {Head: "kubelet has it", Number: true}, {Head: "has its network", Number: true}, {Head: "its container runs", Number: true}},
+		Notes:   []string{"Seconds after the API server took the pod, by the timestamps of scheduler, kubelet and runtime, which Kubernetes keeps in whole seconds: each is good to one. pod_setup in the lab measures the same finer, and step by step."}}
+	for _, name := range sortedKeys(d.Environment.Places) {
+		s := d.Environment.Places[name].PodStart
+		if s == nil {
+			continue
+		}
+		row := []cell{text(name)}
+		for _, v := range []*float64{s.ScheduledSeconds, s.TakenSeconds, s.NetworkSeconds, s.StartedSeconds} {
+			if v == nil {
+				row = append(row, text("not told"))
+			} else {
+				row = append(row, text(fmt.Sprintf("%.0f s", *v)))
+			}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
 }
 
 func (d *document) networkFacts() *table {

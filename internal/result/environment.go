@@ -63,6 +63,25 @@ type PlaceFacts struct {
 	Profile string `json:"profile,omitempty"`
 	// Settings is what became of each setting that the profile asks for here.
 	Settings []Setting `json:"settings,omitempty"`
+	// PodStart is how long the place took to come to be; absent where it is no pod of
+	// a Kubernetes.
+	PodStart *PodStart `json:"pod_start,omitempty"`
+}
+
+// PodStart is how a pod came to run, in seconds after the API server took it, by the
+// timestamps that scheduler, kubelet and runtime gave. Kubernetes keeps whole seconds
+// of them, so each figure is good to one: 0 is less than a second. What was not told
+// is absent.
+type PodStart struct {
+	// ScheduledSeconds is when it had its node (condition PodScheduled).
+	ScheduledSeconds *float64 `json:"scheduled_seconds,omitempty"`
+	// TakenSeconds is when the kubelet saw it (status.startTime).
+	TakenSeconds *float64 `json:"taken_seconds,omitempty"`
+	// NetworkSeconds is when its sandbox stood, with its network: when the CNI ADD was
+	// through (condition PodReadyToStartContainers).
+	NetworkSeconds *float64 `json:"network_seconds,omitempty"`
+	// StartedSeconds is when the runtime had started its container.
+	StartedSeconds *float64 `json:"started_seconds,omitempty"`
 }
 
 // Setting is what became of one setting of a profile.

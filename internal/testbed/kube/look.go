@@ -119,7 +119,7 @@ func (c *cluster) places(ctx context.Context) map[string]result.PlaceFacts {
 	for _, st := range c.stands {
 		st.ask(ctx)
 		out[c.placeName(st)] = result.PlaceFacts{Node: st.node, Kernel: st.facts.Kernel, MTUs: st.facts.MTUs, Sysctls: st.facts.Sysctls, Offloads: st.facts.Offloads,
-			Drivers: st.facts.Drivers, Routes: st.facts.Routes}
+			Drivers: st.facts.Drivers, Routes: st.facts.Routes, PodStart: st.start}
 	}
 	return out
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/image"
 	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 const (
@@ -33,6 +34,7 @@ type stand struct {
 	addresses []netip.Addr
 	agent     *agent.Client
 	facts     agent.Facts
+	start     *result.PodStart
 	// away is since when no agent could be started; zero: one could.
 	away time.Time
 }
@@ -122,7 +124,7 @@ func (c *cluster) raise(ctx context.Context, st *stand) error {
 	if err != nil {
 		return err
 	}
-	st.node, st.addresses = pod.Spec.NodeName, nil
+	st.node, st.addresses, st.start = pod.Spec.NodeName, nil, podStart(pod)
 	for _, ip := range pod.Status.PodIPs {
 		if a, err := netip.ParseAddr(ip.IP); err == nil {
 			st.addresses = append(st.addresses, a)
