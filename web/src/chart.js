@@ -55,10 +55,11 @@ export function makeChart(block, filter) {
   return chart;
 }
 
-// widthFor keeps a few bars from being as wide as a page.
+// widthFor keeps a few bars from being as wide as a page, and leaves their labels
+// room for a word.
 function widthFor(block, width) {
   if (block.kind !== 'bars') return width;
-  return Math.min(width, Math.max(260, 110 + 34 * block.series.length * block.categories.length));
+  return Math.min(width, Math.max(260, 110 + Math.max(34 * block.series.length, 100) * block.categories.length));
 }
 
 // leavesChart tells whether the filter leaves anything of a chart.

@@ -137,7 +137,9 @@ function bars(chart, colours, width) {
   const names = chart.series.map((s) => s.name);
   const fills = chart.series.map((s) => (s.tint ? colours.c[(s.tint - 1) % colours.c.length] : look(s.network, colours).colour));
   const legend = { title: null, columns: columnsFor(names, width), symbolType: 'square' };
-  const x = { field: 'c', type: 'nominal', sort: chart.categories.map((c) => c.name), axis: { title: axisTitle(chart.x), labelAngle: 0, ticks: false, labelPadding: 6 }, scale: { paddingInner: 0.18, paddingOuter: 0.08 } };
+  // A label has the room of its bars: a list of words goes below each other.
+  const labels = { labelAngle: 0, labelExpr: "split(datum.label, ', ')", labelLimit: Math.max(40, (width - 60) / Math.max(1, chart.categories.length) - 6) };
+  const x = { field: 'c', type: 'nominal', sort: chart.categories.map((c) => c.name), axis: { title: axisTitle(chart.x), ...labels, ticks: false, labelPadding: 6 }, scale: { paddingInner: 0.18, paddingOuter: 0.08 } };
   const y = yOf(chart.y, rows.map((r) => r.y));
   const offset = { field: 's', type: 'nominal', sort: names, scale: { domain: names, paddingInner: 0.08 } };
   const colour = { field: 's', type: 'nominal', sort: null, scale: { domain: names, range: fills }, legend };
