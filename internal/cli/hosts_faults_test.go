@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/exec"
@@ -21,9 +22,12 @@ import (
 )
 
 // TestHostThatCannotBeUsed: what is wrong with one host is one clear error with
-// its cure, before anything is changed anywhere.
+// its cure, before anything is changed anywhere; what its device refuses fails the
+// samples that need it.
 func TestHostThatCannotBeUsed(t *testing.T) {
 	f := newFarm(t)
+	// A device that takes no MTU above 1450, and has no rings.
+	f.must(exec.Cmd{NetNS: f.ns["server"].Path, Argv: []string{"ip", "link", "add", "small", "type", "vxlan", "id", "7", "dev", "eth0", "dstport", "4789"}})
 	asBefore := f.before()
 	f.write("c.yaml", hostsCampaign)
 	f.write("nobody", "")
@@ -66,12 +70,75 @@ func TestHostThatCannotBeUsed(t *testing.T) {
 		asBefore()
 	}
 	// With --keep-going a run does without its sink.
-	inventory := f.newInventory("bad.yml", "user", map[string]string{"sink ansible_port": "9"})
-	f.write("one.yaml", strings.Replace(hostsCampaign, "[default_settings, kernel_optimizations, nic_optimizations]", "[default_settings]", 1))
+	inventory := f.newInventory("bad.yml", "user", map[string]string{"sink ansible_port": "9", "server cnibench_device": "small"})
+	f.write("one.yaml", strings.NewReplacer("[default_settings, kernel_optimizations, nic_optimizations]", "[nic_optimizations]",
+		"[1500]", "[1400, 9000]", "sampling: {", "sampling: {retries: 0, ").Replace(hostsCampaign))
 	if _, stderr, err := f.run("run", "one.yaml", "--inventory", inventory, "--out", "good", "--keep-going"); err != nil || !strings.Contains(stderr, "the sink is left out") {
 		t.Errorf("%v\n%s", err, stderr)
 	}
 	asBefore()
+	f.checkRefused()
+}
+
+// checkRefused looks at the records of a server whose device refuses an MTU and has
+// no rings.
+func (f *farm) checkRefused() {
+	f.t.Helper()
+	rec, err := result.Read(f.path("good"))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	refused, measured := 0, 0
+	for _, s := range rec.Samples {
+		switch {
+		case s.Status == result.StatusUnsupported:
+		case s.Cell.MTU == 9000 && s.Status == result.StatusFailed && strings.Contains(s.Reason, "the-server: an MTU of 9000 does not take: the kernel refused it"):
+			refused++
+		case s.Cell.MTU == 1400 && s.Status == result.StatusOK:
+			measured++
+			if warned := strings.Join(s.Warnings, "\n"); !strings.Contains(warned, "profile nic_optimizations: ring rx has no value, not 4096: small does not have it") {
+				f.t.Errorf("no word of the rings: %s", warned)
+			}
+		default:
+			f.t.Logf("%s MTU %d: %s", s.ID, s.Cell.MTU, s.Reason)
+		}
+	}
+	if refused != 2 || measured == 0 {
+		f.t.Errorf("%d samples were refused, want 2; %d measured", refused, measured)
+	}
+}
+
+// TestHostSteps: each step is a verb that can be done again.
+func TestHostSteps(t *testing.T) {
+	f := newFarm(t)
+	asBefore := f.before()
+	step := func(args ...string) {
+		t.Helper()
+		if _, stderr, err := f.run(append([]string{"hosts"}, append(args, "--inventory", f.inventory)...)...); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, stderr)
+		}
+	}
+	if err := os.Mkdir(f.path("r"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f.write("r/samples.jsonl", "{}\n")
+	for range 2 {
+		step("deploy")
+		for _, role := range []string{"client", "server"} {
+			if info, err := os.Stat(f.path(role + "-state/agent/cnibench")); err != nil || info.Mode()&0o111 == 0 {
+				t.Errorf("on the %s: %v, %v", role, info, err)
+			}
+		}
+		step("collect", "r")
+		if diff := cmp.Diff(f.read("r/samples.jsonl"), f.read("sunk/r/samples.jsonl")); diff != "" {
+			t.Errorf("on the sink (-here +there)\n%s", diff)
+		}
+		f.write("r/samples.jsonl", "{}\n{}\n")
+	}
+	for range 2 {
+		step("destroy")
+		asBefore()
+	}
 }
 
 // TestHostWithoutPython: said before Ansible says it at length.
