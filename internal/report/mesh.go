@@ -25,7 +25,7 @@ func mesh(d *document) []block {
 	var out []block
 	for _, m := range d.Analysis.Meshes {
 		if len(out) == 0 {
-			out = append(out, para("Between which nodes it is slow. Each figure is the geometric mean over blocks, the share that of the median of all pairs: less is worse. Pairs of one round were measured at the same time; who was beside whom differs from block to block."))
+			out = append(out, para("Between which nodes it is slow. Each figure is the geometric mean over blocks, the share that of the median of all pairs: less is worse. Of pairs that are all alike 2.5 % are called slower by chance, at 95 %. Pairs of one round were measured at the same time; who was beside whom differs from block to block."))
 		}
 		out = append(out, headOf(d.meshName(m), m.Cell), para(d.slowest(m)))
 		nodes := nodesOf(m)
@@ -60,15 +60,24 @@ func nodesOf(m stat.Mesh) []string {
 	return slices.Compact(nodes)
 }
 
-// slowest names the slowest pairs.
+// slowest names the slowest of the pairs that are slower than the median by more
+// than their interval.
 func (d *document) slowest(m stat.Mesh) string {
 	metric, _ := findMetric(m.Metric)
 	var slow []string
-	for _, p := range m.Pairs[:min(slowPairs, len(m.Pairs))] {
-		slow = append(slow, fmt.Sprintf("%s to %s %s (%s of the median)", p.Client, p.Server, metric.Format(p.Value.Value, halfwidth(p.Value)), share(p.OfMedian)))
+	for _, p := range m.Pairs {
+		if p.Slow {
+			slow = append(slow, fmt.Sprintf("%s to %s %s (%s of the median)", p.Client, p.Server, metric.Format(p.Value.Value, halfwidth(p.Value)), share(p.OfMedian)))
+		}
 	}
-	return fmt.Sprintf("%s of %s, median %s %s. Slowest: %s.", count(len(m.Pairs), "pair", "pairs"), count(len(nodesOf(m)), "node", "nodes"),
-		metric.Label, metric.Format(m.Median, nan()), strings.Join(slow, ", "))
+	words := "No pair's whole interval is on the slow side of the median."
+	if more := len(slow) - slowPairs; more > 0 {
+		words = fmt.Sprintf("Slowest: %s and %d more that are slower than the median.", strings.Join(slow[:slowPairs], ", "), more)
+	} else if len(slow) > 0 {
+		words = "Slower than the median: " + strings.Join(slow, ", ") + "."
+	}
+	return fmt.Sprintf("%s of %s, median %s %s. %s", count(len(m.Pairs), "pair", "pairs"), count(len(nodesOf(m)), "node", "nodes"),
+		metric.Label, metric.Format(m.Median, nan()), words)
 }
 
 func share(x float64) string { return unit.Percent(x, nan()) }

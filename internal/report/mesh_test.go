@@ -47,9 +47,16 @@ func TestSlowPair(t *testing.T) {
 		if worst.Client != "node-02" || worst.Server != "node-00" || worst.OfMedian > 0.34 || worst.OfMedian < 0.33 || worst.Efficiency == nil {
 			t.Errorf("%+v", worst)
 		}
+		for _, m := range in.Analysis.Meshes {
+			for _, p := range m.Pairs {
+				if of := p.Client + p.Server + m.Cell.Network; p.Slow != (of == "node-02node-00bridge") {
+					t.Errorf("%s is slow: %v", of, p.Slow)
+				}
+			}
+		}
 		for _, format := range []string{"terminal", "markdown", "html"} {
-			out := render(t, format, in, Options{Unicode: true})
-			if !strings.Contains(strings.Join(strings.Fields(out), " "), "node-02 to node-00 3.1") {
+			out := strings.Join(strings.Fields(render(t, format, in, Options{Unicode: true})), " ")
+			if !strings.Contains(out, "Slower than the median: node-02 to node-00 3.1") {
 				t.Errorf("%d nodes: %s does not name the pair:\n%.3000s", n, format, out)
 			}
 		}

@@ -29,6 +29,9 @@ type MeshPair struct {
 	// OfMedian is Value against the median of all pairs: 1 is the same, less is
 	// worse, whichever way the metric is better.
 	OfMedian float64 `json:"of_median"`
+	// Slow tells that all of Value's interval is worse than the median. Of pairs that
+	// are alike, that is so of 2.5 % by chance, at 95 %.
+	Slow bool `json:"slow,omitempty"`
 	// Efficiency is that of the pair's cell; nil where it has none.
 	Efficiency *Estimate `json:"efficiency,omitempty"`
 }
@@ -68,9 +71,9 @@ func (m *Mesh) compare(c *campaign) {
 	m.Median = medianOf(values)
 	less := c.better[m.Metric] == unit.Lower
 	for i, p := range m.Pairs {
-		m.Pairs[i].OfMedian = p.Value.Value / m.Median
+		m.Pairs[i].OfMedian, m.Pairs[i].Slow = p.Value.Value/m.Median, p.Value.High != nil && *p.Value.High < m.Median
 		if less {
-			m.Pairs[i].OfMedian = m.Median / p.Value.Value
+			m.Pairs[i].OfMedian, m.Pairs[i].Slow = m.Median/p.Value.Value, p.Value.Low != nil && *p.Value.Low > m.Median
 		}
 	}
 	slices.SortStableFunc(m.Pairs, func(p, q MeshPair) int {
