@@ -20,22 +20,14 @@ import (
 // nothing is left in the end.
 func (c *clusters) restarted() {
 	t := c.t
-	c.write("faults.yaml", `name: faults
-testbed: kubernetes
-workloads: [{name: tcp_rr, message_bytes: [64]}]
-sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 500, max_blocks: 500}
-`)
-	p, err := c.runner.StartPiped(t.Context(), c.command("run", "examples/faults.yaml", "--kubeconfig", "examples/bridge.kubeconfig", "--out", "faults"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, _ := c.begin("faults", 500)
 	go func() { _, _ = io.Copy(io.Discard, p.Stdout) }() // it ends with the run
-	seen := c.sampled(0, "measured", measured)
+	seen := c.sampled("faults", 0, "measured", measured)
 	for _, fault := range [][2]string{{"node2", "kubelet"}, {"control-plane", "kube-apiserver"}} {
 		again := c.kill(fault[0], fault[1])
-		failed := c.sampled(seen+1, "failed for "+fault[1], cut)
+		failed := c.sampled("faults", seen+1, "failed for "+fault[1], cut)
 		again()
-		if seen = c.sampled(failed+1, "measured", measured); t.Failed() {
+		if seen = c.sampled("faults", failed+1, "measured", measured); t.Failed() {
 			break
 		}
 	}
@@ -60,10 +52,10 @@ func cut(s result.Sample) bool {
 		strings.Contains(s.Reason, "error dialing backend") || strings.Contains(s.Reason, "does not answer"))
 }
 
-// samples are those that the run has recorded so far.
-func (c *clusters) samples() (all []result.Sample) {
+// samples are those that a run has recorded so far.
+func (c *clusters) samples(run string) (all []result.Sample) {
 	c.t.Helper()
-	data, err := os.ReadFile(filepath.Join(c.work, "faults", result.SamplesFile))
+	data, err := os.ReadFile(filepath.Join(c.work, run, result.SamplesFile))
 	if err != nil {
 		return nil // it has not begun
 	}
@@ -80,18 +72,18 @@ func (c *clusters) samples() (all []result.Sample) {
 	return all
 }
 
-// sampled waits for a sample of a kind, and gives the number of the first from a
-// number on.
-func (c *clusters) sampled(from int, kind string, is func(result.Sample) bool) int {
+// sampled waits for a sample of a kind in a run, and gives the number of the first
+// from a number on.
+func (c *clusters) sampled(run string, from int, kind string, is func(result.Sample) bool) int {
 	c.t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		for i, s := range c.samples() {
+		for i, s := range c.samples(run) {
 			if i >= from && is(s) {
 				return i
 			}
 		}
 	}
-	c.t.Errorf("no sample from the %dth on is %s within a minute: there are %d", from, kind, len(c.samples()))
+	c.t.Errorf("no sample from the %dth on is %s within a minute: there are %d", from, kind, len(c.samples(run)))
 	return from
 }
 

@@ -129,9 +129,10 @@ sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 2, max_blocks: 2, ret
 	refused("without exec", []string{"create pods/exec"}, []string{"create namespaces", "create pods in"})
 	c.allow(text, "")
 	c.granted(config, "")
-	report := c.run("run", "examples/mesh.yaml", "--kubeconfig", config, "--out", "mesh", "--seed", "1")
+	c.run("run", "examples/mesh.yaml", "--kubeconfig", config, "--out", "mesh", "--seed", "1")
+	report := c.run("report", "mesh", "--long")
 	words := strings.Join(strings.Fields(report), " ") // a terminal breaks lines anywhere
-	if !strings.Contains(words, "2 pairs of 2 nodes") || !strings.Contains(words, "node1 to node2") {
+	if !strings.Contains(words, "2 pairs of 2 nodes") || !strings.Contains(words, `from \ to node1 node2`) {
 		t.Errorf("the report has no pairs:\n%s", report)
 	}
 	recorded, err := result.Read(filepath.Join(c.work, "mesh"))

@@ -2,12 +2,12 @@ package cli_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -165,28 +165,28 @@ func TestKubernetesExampleInCluster(t *testing.T) {
 	c.restarted()
 }
 
+// begin starts a run of so many blocks of round trips on the cluster bridge, and gives
+// its arguments too.
+func (c *clusters) begin(name string, blocks int) (p *exec.Process, args []string) {
+	c.t.Helper()
+	c.write(name+".yaml", fmt.Sprintf(`name: %s
+testbed: kubernetes
+workloads: [{name: tcp_rr, message_bytes: [64]}]
+sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: %d, max_blocks: %d}
+`, name, blocks, blocks))
+	args = []string{"run", "examples/" + name + ".yaml", "--kubeconfig", "examples/bridge.kubeconfig", "--out", name}
+	p, err := c.runner.StartPiped(c.t.Context(), c.command(args...))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return p, args
+}
+
 // killed is a run that is killed, cleaned up after, and resumed.
 func (c *clusters) killed() {
 	t := c.t
-	c.write("one.yaml", `name: one
-testbed: kubernetes
-workloads: [{name: tcp_rr, message_bytes: [64]}]
-sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 5, max_blocks: 5}
-`)
-	args := []string{"run", "examples/one.yaml", "--kubeconfig", "examples/bridge.kubeconfig", "--out", "one"}
-	p, err := c.runner.StartPiped(t.Context(), c.command(args...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; ; i++ {
-		if data, _ := os.ReadFile(filepath.Join(c.work, "one", result.SamplesFile)); strings.Count(string(data), "\n") > 1 {
-			break
-		}
-		if i > 600 {
-			t.Fatal("no sample within a minute")
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	p, args := c.begin("one", 5)
+	c.sampled("one", 1, "measured", measured)
 	if err := p.Kill(); err != nil {
 		t.Error(err)
 	}

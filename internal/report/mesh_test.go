@@ -65,6 +65,9 @@ func TestSlowPair(t *testing.T) {
 		}
 	}
 	long := render(t, "terminal", meshed(4), Options{Long: true})
+	if !strings.Contains(strings.Join(strings.Fields(long), " "), `from \ to node-00 node-01 node-02 node-03`) {
+		t.Errorf("no table of all pairs:\n%s", long)
+	}
 	row := ""
 	for line := range strings.Lines(long) {
 		if strings.HasPrefix(line, "node-02") && row == "" {
