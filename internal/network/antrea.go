@@ -72,6 +72,7 @@ func antrea(name, summary string, kernel ...netns.Feature) Network {
 		Name: name, Summary: summary, Model: antreaModel, LeavesOut: antreaLeavesOut,
 		NoServices: "its pods' packets pass Open vSwitch, where AntreaProxy has them (service_proxies: [antrea])",
 		Needs:      append([]netns.Feature{netns.Veth(), ovsTools(), ovsCarries(kernel...)}, ruleNeeds()...),
+		InKernel:   append(kernel[:len(kernel):len(kernel)], netns.OpenVSwitch()),
 		Plugins:    []string{"host-local"},
 		Datapath: func(ctx context.Context) (string, error) {
 			return ovsDescribe(ctx, ovsDatapath(kernel...))

@@ -72,6 +72,8 @@ type Network struct {
 	// Wants are features that nodes of this network have by its documents, and
 	// that it also runs without; what is missing is told in the environment.
 	Wants []netns.Feature
+	// InKernel are features without which its packets are switched in user space.
+	InKernel []netns.Feature
 	// NoHostPaths says why a node cannot reach its pods; "" where it can.
 	NoHostPaths string
 	// NoServices says why rules on a node cannot carry out a service for its

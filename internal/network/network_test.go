@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cnibench/cnibench/internal/netns"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -67,6 +69,25 @@ func TestChoices(t *testing.T) {
 	} {
 		if names[name] != want {
 			t.Errorf("%s can be asked for: %v, want %v", name, names[name], want)
+		}
+	}
+}
+
+// TestSockmapNeedsTheKernelsSwitch: where packets of a node go through user space
+// there is no bypass, and the reason says why.
+func TestSockmapNeedsTheKernelsSwitch(t *testing.T) {
+	n := Network{Name: "mine", InKernel: []netns.Feature{{
+		Name: "fast", Probe: func() error { return &netns.MissingError{Feature: "fast"} },
+	}}}
+	last := func(n Network) netns.Feature { return n.Needs[len(n.Needs)-1] }
+	if got := last(withSockmap(n)).Probe(); got == nil || !strings.HasPrefix(got.Error(), "kernel has no fast: through a switch in user space ") {
+		t.Errorf("reason %v", got)
+	}
+	for _, n := range Choices() {
+		if want := strings.HasPrefix(n.Name, "antrea/"); want != (len(n.InKernel) > 0) {
+			t.Errorf("%s can be in user space: %v", n.Name, !want)
+		} else if want && n.Cgroup != nil && last(n).Name != "openvswitch for sockmap" {
+			t.Errorf("%s needs %s last", n.Name, last(n).Name)
 		}
 	}
 }

@@ -19,16 +19,35 @@ func withSockmap(n Network) Network {
 	n.Name += "+sockmap"
 	n.Summary += "; TCP between pods of one node bypasses it (sockops and sk_msg)"
 	model := "Intel's istio-tcpip-bypass and Cilium's former sockops (own programs, bpf/sockmap.c), on top of the network"
-	leavesOut := "IPv6; loopback addresses (a sidecar's), which several pods of a node have; connections whose client sends " +
-		"before the server's side is known, which stay on the network for their whole life"
+	leavesOut := "IPv6; loopback addresses (a sidecar's), which several pods of a node have; connections to services that rules " +
+		"on the node carry out, whose ends do not know each other (service_proxies: [ebpf] does not stand in the way)"
 	if n.Model != "" {
 		model, leavesOut = n.Model+"; "+model, n.LeavesOut+"; "+leavesOut
 	}
 	n.Model, n.LeavesOut = model, leavesOut
 	n.Needs = append(append([]netns.Feature{}, n.Needs...), netns.BPFSockmap(), netns.Cgroup2())
+	for _, f := range n.InKernel {
+		n.Needs = append(n.Needs, inKernel(f))
+	}
 	n.Cgroup = attachSockmap
 	n.IPv6 = false
 	return n
+}
+
+// inKernel is a feature without which a network's packets pass user space. The
+// last packet of a TCP handshake is then still on its way when the client sends: the
+// server's socket cannot be known yet, and the client's side would stay on the
+// network, of long connections now and then, of short ones always.
+func inKernel(f netns.Feature) netns.Feature {
+	probe := f.Probe
+	f.Name += " for sockmap"
+	f.Probe = func() error {
+		if err := probe(); err != nil {
+			return fmt.Errorf("%w: through a switch in user space a client sends before its connection stands at the server, so TCP cannot bypass it", err)
+		}
+		return nil
+	}
+	return f
 }
 
 // allowMulti is BPF_F_ALLOW_MULTI of linux/bpf.h: what the machine has attached

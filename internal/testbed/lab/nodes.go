@@ -49,6 +49,10 @@ func (l *Lab) WatchNodes(ctx context.Context, cell result.Cell, without []string
 		server = newWatched(c, to, from)
 	}
 	both := slices.Compact([]*watched{client, server})
+	bypassed := func() string { return "" }
+	if c.network.Cgroup != nil && server == client {
+		bypassed = c.watchSockmap(to.node)
+	}
 	if !slices.Contains(without, probe.NetfilterName) {
 		for _, w := range both {
 			w.readRules(ctx)
@@ -65,8 +69,28 @@ func (l *Lab) WatchNodes(ctx context.Context, cell result.Cell, without []string
 			}
 			r.Doubts = append(r.Doubts, w.doubts...)
 		}
+		if doubt := bypassed(); doubt != "" {
+			r.Doubts = append(r.Doubts, doubt)
+		}
 		r.Client, r.Server = client.values, maps.Clone(server.values)
 		return r
+	}
+}
+
+// watchSockmap gives a func that doubts a sample between sockets of one node of
+// which messages went by the network in spite of a sockmap: it then mixes two ways.
+func (c *cluster) watchSockmap(node int) (doubt func() string) {
+	name, at := c.nodes[node-1].Name, c.cgroup(node).Name()
+	before, err := network.SockmapCounters(at)
+	return func() string {
+		after, errAfter := network.SockmapCounters(at)
+		switch err := errors.Join(err, errAfter); {
+		case err != nil:
+			return fmt.Sprintf("sockmap: %s: %v", name, err)
+		case after["plain"] > before["plain"]:
+			return "sockmap: messages between sockets of " + name + " went by the network: their other end was not known yet, or is a service by rules"
+		}
+		return ""
 	}
 }
 

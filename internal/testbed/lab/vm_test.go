@@ -22,10 +22,10 @@ func inVM(f netns.Feature) bool { return slices.Contains(featuresInVM(), f.Name)
 // go through all networks and service proxies, for those that need one of the
 // features.
 func testsInVM() []string {
-	all := []string{"^TestAggregatedLink", "^TestFibreDelays$", "^TestOVS"}
+	all := []string{"^TestAggregatedLink", "^TestFibreDelays$", "^TestOVS", "^TestSockmap$/^" + vmName(sockmapByOVS) + "$"}
 	for _, p := range network.ServiceProxies() {
 		if p.Family != "" { // its first network tells, in a minute
-			all = append(all, "^TestAServiceReachesAllItsBackends$/^"+p.Name+"$/^"+strings.ReplaceAll(familyOf(p)[0], "/", "$/^")+"$")
+			all = append(all, "^TestAServiceReachesAllItsBackends$/^"+p.Name+"$/^"+vmName(familyOf(p)[0])+"$")
 			continue
 		}
 		if slices.ContainsFunc(p.Needs, inVM) {
@@ -44,10 +44,15 @@ func testsInVM() []string {
 			tests = append(tests, "TestEBPFProgramsCarryTheTraffic", "TestEBPFDropsForgedSources", "TestEBPFGoesWithTheLab")
 		}
 		for _, test := range tests {
-			all = append(all, "^"+test+"$/^"+strings.ReplaceAll(n.Name, "/", "$/^")+"$")
+			all = append(all, "^"+test+"$/^"+vmName(n.Name)+"$")
 		}
 	}
 	return all
+}
+
+// vmName is a network in a pattern of tests' names, without its first ^ and last $.
+func vmName(network string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(network, "+", "[+]"), "/", "$/^")
 }
 
 // TestInVM proves in Debian's stock kernel what this machine's kernel may lack.
