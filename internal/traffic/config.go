@@ -54,18 +54,6 @@ func (c Config) requestBytes() int {
 
 func (c Config) burst() int { return max(1, c.Burst) }
 
-// idle is how long this run may be silent: a slow rate makes it longer.
-func (c Config) idle() int64 {
-	idle := idleLimit
-	switch {
-	case c.RatePerSecond > 0:
-		idle += time.Duration(2 * float64(time.Second) * float64(c.Streams) / c.RatePerSecond)
-	case c.RateBitsPerSecond > 0:
-		idle += time.Duration(2 * float64(time.Second) * float64(c.Streams*c.MessageBytes*8) / c.RateBitsPerSecond)
-	}
-	return int64(idle)
-}
-
 // token decodes the run's token.
 func (c Config) token() ([tokenBytes]byte, error) {
 	var t [tokenBytes]byte

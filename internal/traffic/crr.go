@@ -71,7 +71,7 @@ func (a *crrAsker) transact(family int, addr unix.Sockaddr) error {
 	if err := timeouts(fd); err != nil {
 		return err
 	}
-	for began := nanotime(); ; {
+	for {
 		// A connect that the socket's timeout ended goes on when called again.
 		err = unix.Connect(fd, addr)
 		if err == nil || err == unix.EISCONN {
@@ -80,7 +80,7 @@ func (a *crrAsker) transact(family int, addr unix.Sockaddr) error {
 		if !connecting(err) {
 			return fmt.Errorf("connect to %v: %w", a.server, err)
 		}
-		if nanotime()-began > a.idle {
+		if a.in.silent() {
 			return a.errSilent("no connection could be made")
 		}
 		if a.stopped.Load() {
@@ -90,16 +90,16 @@ func (a *crrAsker) transact(family int, addr unix.Sockaddr) error {
 	if err := a.sendAll(fd, a.req); err != nil {
 		return err
 	}
-	heard := nanotime()
 	for got := 0; !a.stopped.Load(); {
 		n, errno := recv(fd, unsafe.Pointer(&a.resp[0]), len(a.resp)-got, unix.MSG_WAITALL)
 		switch {
 		case errno == 0 && n+got == a.cfg.responseBytes():
+			a.in.beat()
 			return nil
 		case errno == 0 && n > 0:
 			got += n
 		default:
-			if err := a.silence(n, errno, nanotime()-heard); err != nil {
+			if err := a.silence(n, errno); err != nil {
 				return err
 			}
 		}
@@ -143,7 +143,7 @@ type crrServer struct {
 	events          []unix.EpollEvent
 	conns           map[int32]crrConn // those without a whole request
 	wary            int64             // until when to wait for all at once
-	heard, swept    int64
+	began, swept    int64
 	opened          bool
 }
 
@@ -184,7 +184,7 @@ func (s *crrServer) work() (err error) {
 	if err := s.watch(int32(s.listener), unix.EPOLLIN|unix.EPOLLEXCLUSIVE); err != nil {
 		return err
 	}
-	s.heard = nanotime()
+	s.began = nanotime()
 	for !s.stopped.Load() {
 		now := nanotime()
 		var idle bool
@@ -199,7 +199,7 @@ func (s *crrServer) work() (err error) {
 			return err
 		case idle && s.over.Load():
 			return nil
-		case now-s.heard > s.quietLimit() && !s.over.Load():
+		case !s.starting(now) && !s.over.Load() && s.in.silent():
 			return s.errSilent("no request came")
 		}
 	}
@@ -212,13 +212,10 @@ func (s *crrServer) one(now int64) (idle bool, err error) {
 	if conn < 0 {
 		return true, nil
 	}
-	served, err := s.read(conn, 0)
+	err = s.read(conn, 0)
 	if _, waits := s.conns[conn]; waits && err == nil {
 		s.wary = now + waryTime
 		return false, s.watch(conn, unix.EPOLLIN)
-	}
-	if served {
-		s.heard = now
 	}
 	return false, err
 }
@@ -230,12 +227,8 @@ func (s *crrServer) all(now int64) (idle bool, err error) {
 		return false, fmt.Errorf("epoll: %w", err)
 	}
 	for _, e := range s.events[:max(n, 0)] {
-		served, err := s.event(e.Fd, now)
-		if err != nil {
+		if err := s.event(e.Fd, now); err != nil {
 			return false, err
-		}
-		if served {
-			s.heard = now
 		}
 	}
 	if now-s.swept > int64(pollInterval) {
@@ -245,12 +238,9 @@ func (s *crrServer) all(now int64) (idle bool, err error) {
 	return n <= 0, nil
 }
 
-// quietLimit is longer before the first request: the client is still starting.
-func (s *crrServer) quietLimit() int64 {
-	if s.recv.begin.Load() == 0 {
-		return int64(firstWait)
-	}
-	return s.idle
+// starting tells that the client may still be on its way.
+func (s *crrServer) starting(now int64) bool {
+	return s.recv.begin.Load() == 0 && now-s.began <= int64(firstWait)
 }
 
 func (s *crrServer) watch(fd int32, events uint32) error {
@@ -274,52 +264,53 @@ func (s *crrServer) accept(now int64) int32 {
 	return int32(conn)
 }
 
-// event handles one ready descriptor, and tells whether a request was served.
-func (s *crrServer) event(fd int32, now int64) (bool, error) {
+// event handles one ready descriptor.
+func (s *crrServer) event(fd int32, now int64) error {
 	if int(fd) != s.listener {
 		return s.read(fd, unix.MSG_DONTWAIT)
 	}
 	conn := s.accept(now)
 	if conn < 0 {
-		return false, nil
+		return nil
 	}
-	if served, err := s.read(conn, unix.MSG_DONTWAIT); served || err != nil {
-		return served, err
+	if err := s.read(conn, unix.MSG_DONTWAIT); err != nil {
+		return err
 	}
 	if _, waits := s.conns[conn]; !waits {
-		return false, nil // refused
+		return nil // served, or refused
 	}
-	return false, s.watch(conn, unix.EPOLLIN)
+	return s.watch(conn, unix.EPOLLIN)
 }
 
 // read takes what comes of a request, or with MSG_DONTWAIT what is there; a
 // whole one is answered and the connection closed.
-func (s *crrServer) read(fd int32, flags int) (bool, error) {
+func (s *crrServer) read(fd int32, flags int) error {
 	c, waits := s.conns[fd]
 	if !waits {
-		return false, nil
+		return nil
 	}
 	for {
 		n, errno := recv(int(fd), unsafe.Pointer(&s.req[0]), len(s.req)-c.got, flags)
 		if temporary(errno) {
 			s.conns[fd] = c
-			return false, nil
+			return nil
 		}
 		if errno != 0 || n == 0 {
 			s.refuse(fd)
-			return false, nil
+			return nil
 		}
 		if c.got < tokenBytes {
 			copy(c.token[c.got:], s.req[:n])
 		}
 		if c.got += n; c.got >= tokenBytes && c.token != s.token {
 			s.refuse(fd)
-			return false, nil
+			return nil
 		}
 		if c.got == len(s.req) {
 			break
 		}
 	}
+	s.in.beat() // before first: the client has come
 	if !s.opened {
 		s.recv.first(nanotime())
 		s.opened = true
@@ -329,7 +320,7 @@ func (s *crrServer) read(fd int32, flags int) (bool, error) {
 	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
 		err = nil // a client that was ended in its last transaction
 	}
-	return true, errors.Join(err, unix.Close(int(fd)))
+	return errors.Join(err, unix.Close(int(fd)))
 }
 
 // refuse closes a stranger's connection.

@@ -48,7 +48,7 @@ func (r *run) callTCP(ctx context.Context, server netip.AddrPort) ([]worker, err
 	if err != nil {
 		return nil, err
 	}
-	fds, err := take(conns, func(i int) bool { return list[i] == roundTrips })
+	fds, err := take(conns, r.cfg, list)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ const (
 	// at once.
 	pendingLimit = 1024
 	// firstWait is how long a server waits for its client, gatherWait for the
-	// rest of it, and a client for its server.
+	// next part of it, and a client for its server.
 	firstWait  = 30 * time.Second
 	gatherWait = 3 * time.Second
 )
@@ -62,7 +62,7 @@ func listenTCP(ctx context.Context, cfg Config) (*net.TCPListener, error) {
 	// tools measure.
 	lc := net.ListenConfig{KeepAlive: -1, Control: func(_, _ string, c syscall.RawConn) error {
 		var tuneErr error
-		err := c.Control(func(fd uintptr) { tuneErr = tuneTCP(int(fd), cfg.roundTrips()) })
+		err := c.Control(func(fd uintptr) { tuneErr = tuneTCP(int(fd), cfg, roles(cfg)[0]) })
 		return errors.Join(err, tuneErr)
 	}}
 	lc.SetMultipathTCP(false)
@@ -181,9 +181,8 @@ func (d *door) gather(ctx context.Context) ([]*net.TCPConn, error) {
 	for n := 0; n < d.expected; {
 		select {
 		case a := <-d.arrived:
-			if conns[a.index] = a.conn; n == 0 {
-				timer.Reset(gatherWait)
-			}
+			conns[a.index] = a.conn
+			timer.Reset(gatherWait)
 			n++
 		case <-timer.C:
 			return fail(fmt.Errorf("%d of %d connections came in time", n, d.expected))
@@ -254,14 +253,15 @@ func dial(ctx context.Context, r *run, server netip.AddrPort, n int) ([]*net.TCP
 }
 
 // take makes plain file descriptors of connections, for blocking system calls.
-func take(conns []*net.TCPConn, roundTrips func(i int) bool) ([]int, error) {
+// list is what each is for.
+func take(conns []*net.TCPConn, cfg Config, list []role) ([]int, error) {
 	fds := make([]int, 0, len(conns))
 	var errs error
 	for i, c := range conns {
 		fd, err := dup(c)
 		if err == nil {
 			fds = append(fds, fd)
-			err = errors.Join(unix.SetNonblock(fd, false), tuneTCP(fd, roundTrips(i)))
+			err = errors.Join(unix.SetNonblock(fd, false), tuneTCP(fd, cfg, list[i]))
 		}
 		errs = errors.Join(errs, err, c.Close())
 	}

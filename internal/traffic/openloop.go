@@ -48,7 +48,7 @@ func (s *schedule) dispatch(ask func(k int64) error) error {
 	_, end := s.recv.first(now)
 	for k := int64(0); !s.stopped.Load() && !s.finished.Load(); {
 		due := s.due(k)
-		if due >= end+openTail || now > end+s.idle {
+		if due >= end+openTail || now > end+s.in.idle {
 			return nil
 		}
 		if now < due {
@@ -105,16 +105,15 @@ func newTCPSchedule(r *run, fd int) []worker {
 func (c *tcpCollector) work() error {
 	defer c.closeAfterSender()
 	size, got, k := c.cfg.responseBytes(), 0, int64(0)
-	heard := nanotime()
 	for !c.stopped.Load() {
 		n, errno := recv(c.fd, unsafe.Pointer(&c.resp[0]), len(c.resp), 0)
 		now := nanotime()
 		if errno != 0 || n == 0 {
-			if err := c.silence(n, errno, now-heard); err != nil {
+			if err := c.silence(n, errno); err != nil {
 				return err
 			}
 		} else {
-			heard = now
+			c.in.beat()
 		}
 		begin := c.recv.begin.Load()
 		end := begin + c.recv.length

@@ -35,7 +35,6 @@ func (a *tcpAsker) work() error {
 	}
 	var begin, end int64
 	size, got, next := a.cfg.responseBytes(), 0, 0
-	heard := now
 	// A single round trip reads exactly its response; a burst what is there.
 	want := size
 	if len(a.sent) > 1 {
@@ -45,12 +44,12 @@ func (a *tcpAsker) work() error {
 		n, errno := recv(a.fd, unsafe.Pointer(&a.resp[0]), want-got%want, 0)
 		now = nanotime()
 		if errno != 0 || n == 0 {
-			if err := a.silence(n, errno, now-heard); err != nil {
+			if err := a.silence(n, errno); err != nil {
 				return err
 			}
 			continue
 		}
-		heard = now
+		a.in.beat()
 		for got += n; got >= size; got -= size {
 			if begin == 0 {
 				begin, end = a.recv.first(now)
@@ -73,13 +72,14 @@ func (a *tcpAsker) work() error {
 	return nil
 }
 
-func (r *run) silence(n int, errno unix.Errno, quiet int64) error {
+// silence says what it means that nothing was read.
+func (r *run) silence(n int, errno unix.Errno) error {
 	switch {
 	case errno == 0 && n == 0:
 		return errEarly
 	case errno != 0 && !temporary(errno):
 		return fmt.Errorf("receive: %w", errno)
-	case quiet > r.idle:
+	case r.in.silent():
 		return r.errSilent("no response came")
 	}
 	return nil
@@ -91,19 +91,17 @@ func (a *tcpAsker) ask() error { return a.run.sendAll(a.fd, a.req) }
 // sendAll sends a whole message. It waits as long as the other end takes
 // anything at all.
 func (r *run) sendAll(fd int, message []byte) error {
-	var began int64
 	for off := 0; off < len(message) && !r.stopped.Load(); {
 		n, errno := send(fd, unsafe.Pointer(&message[off]), len(message)-off, unix.MSG_NOSIGNAL)
 		if errno == 0 {
 			off += n
+			r.out.beat()
 			continue
 		}
 		if !temporary(errno) {
 			return fmt.Errorf("send: %w", errno)
 		}
-		if began == 0 {
-			began = nanotime()
-		} else if nanotime()-began > r.idle {
+		if r.out.silent() {
 			return r.errSilent("nothing could be sent")
 		}
 	}
@@ -128,14 +126,14 @@ func newTCPEcho(r *run, fd int) *tcpEcho {
 
 func (e *tcpEcho) work() error {
 	defer unix.Close(e.fd) // the client has all that it asked for
-	heard, got := nanotime(), 0
-	opened := false
+	got, opened := 0, false
 	for !e.stopped.Load() {
 		n, errno := recv(e.fd, unsafe.Pointer(&e.req[got]), len(e.req)-got, 0)
 		switch {
 		case errno == 0 && n == 0, errno == unix.ECONNRESET:
 			return nil // the client is through, or has failed and says so
 		case errno == 0:
+			e.in.beat()
 			if got += n; got < len(e.req) {
 				continue
 			}
@@ -151,14 +149,11 @@ func (e *tcpEcho) work() error {
 			if err != nil {
 				return err
 			}
-			heard = 0
 		case !temporary(errno):
 			return fmt.Errorf("receive: %w", errno)
 		case e.over.Load():
 			return nil
-		case heard == 0:
-			heard = nanotime()
-		case nanotime()-heard > e.idle:
+		case e.in.silent():
 			return e.errSilent("no request came")
 		}
 	}

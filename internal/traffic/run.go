@@ -58,8 +58,10 @@ type run struct {
 	cfg   Config
 	token [tokenBytes]byte
 	cpus  []int
-	idle  int64 // nanoseconds of silence that end the run
-	rest  int64 // see restOf
+	// in beats when something of the other half came, out when the kernel took
+	// something for it.
+	in, out pulse
+	rest    int64 // see restOf
 	// recv is the window of what this half receives (bytes, or responses), send
 	// that of what it sends.
 	recv, send *window
@@ -84,7 +86,10 @@ func newRun(cfg Config) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &run{cfg: cfg, token: token, cpus: cpus, idle: cfg.idle(), rest: restOf(cfg), recv: newWindow(cfg), send: newWindow(cfg)}, nil
+	r := &run{cfg: cfg, token: token, cpus: cpus, rest: restOf(cfg), recv: newWindow(cfg), send: newWindow(cfg)}
+	r.in.idle = int64(silenceOf(cfg))
+	r.out.idle = r.in.idle
+	return r, nil
 }
 
 // fail ends all threads of this half; the first reason is kept.
@@ -145,7 +150,7 @@ func (r *run) do(ctx context.Context, workers []worker, main *window, h Hooks) (
 
 // errSilent is the reason when nothing was heard for too long.
 func (r *run) errSilent(what string) error {
-	return fmt.Errorf("%s for %.3g s: the other end is gone, or the path is cut", what, float64(r.idle)/1e9)
+	return fmt.Errorf("%s for %.3g s: the other end is gone, or the path is cut", what, float64(r.in.idle)/1e9)
 }
 
 var (

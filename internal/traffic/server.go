@@ -85,7 +85,7 @@ func (s *Server) welcome(ctx context.Context, d *door, list []role) ([]worker, e
 	if err != nil {
 		return nil, err
 	}
-	fds, err := take(conns, func(i int) bool { return list[i] == roundTrips })
+	fds, err := take(conns, s.run.cfg, list)
 	if err != nil {
 		return nil, err
 	}

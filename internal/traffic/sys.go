@@ -116,18 +116,24 @@ func timeouts(fd int) error {
 
 // tuneTCP prepares a data connection. Messages of round trips are not held
 // back by Nagle's algorithm; those of a stream are, as iperf3's and netperf's.
-func tuneTCP(fd int, roundTrips bool) error {
+func tuneTCP(fd int, cfg Config, what role) error {
 	noDelay := 0
-	if roundTrips {
+	if what == roundTrips {
 		noDelay = 1
+	}
+	// The kernel takes a window that stays shut for a path that is cut. That of a
+	// stream flat out may only have a receiver without CPU; its sender has a pulse.
+	userTimeout := int(idleLimit / time.Millisecond)
+	if (what == upload || what == download) && cfg.RateBitsPerSecond == 0 {
+		userTimeout = 0
 	}
 	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, noDelay); err != nil {
 		return fmt.Errorf("TCP_NODELAY: %w", err)
 	}
-	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(idleLimit/time.Millisecond)); err != nil {
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, userTimeout); err != nil {
 		return fmt.Errorf("TCP_USER_TIMEOUT: %w", err)
 	}
-	if roundTrips {
+	if what == roundTrips {
 		return nil // tick bounds its calls
 	}
 	return timeouts(fd)

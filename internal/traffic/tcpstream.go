@@ -58,17 +58,16 @@ func (s *tcpSender) work() (err error) {
 	now := nanotime()
 	begin, end := s.send.first(now)
 	s.pace.start = now + s.lag
-	heard := now // the last time that the kernel took something
 	off := 0
 	for !s.stopped.Load() {
 		if off == 0 && s.pace.due(now, 1) == 0 {
 			s.pace.sleep(now, 1)
-			heard = now
+			s.out.beat()
 		} else {
 			n, errno := s.sendSome(off)
 			switch {
 			case errno == 0:
-				heard = now
+				s.out.beat()
 				if now >= begin && now < end {
 					s.bytes += int64(n)
 				}
@@ -77,7 +76,10 @@ func (s *tcpSender) work() (err error) {
 					s.pace.sent++
 				}
 			case temporary(errno):
-			case now >= end && (errno == unix.EPIPE || errno == unix.ECONNRESET):
+				if s.out.silent() {
+					return s.errSilent("nothing could be sent")
+				}
+			case nanotime() >= end && (errno == unix.EPIPE || errno == unix.ECONNRESET):
 				return s.info(&s.last)
 			default:
 				return fmt.Errorf("send: %w", errno)
@@ -86,9 +88,6 @@ func (s *tcpSender) work() (err error) {
 		now = nanotime()
 		if enough, err := s.edges(now, begin, end); enough || err != nil {
 			return err
-		}
-		if now-heard > s.idle {
-			return s.errSilent("nothing could be sent")
 		}
 	}
 	return nil
@@ -109,11 +108,13 @@ func (s *tcpSender) edges(now, begin, end int64) (enough bool, err error) {
 		if err := s.info(&s.last); err != nil {
 			return false, err
 		}
+		s.in.beat() // from here on it is to be heard
 	}
 	if s.told() {
+		s.in.beat()
 		return true, nil
 	}
-	if now > end+int64(tailLimit)+s.warmupSlack() {
+	if now > end+int64(tailLimit)+s.warmupSlack() && s.in.silent() {
 		return false, errDead
 	}
 	return false, nil
@@ -168,7 +169,6 @@ func newTCPReceiver(r *run, fd int) *tcpReceiver {
 
 func (s *tcpReceiver) work() error {
 	defer unix.Close(s.fd) // what it read is counted already
-	heard := nanotime()
 	var begin, end int64
 	told := false
 	p, size := unsafe.Pointer(&s.buf[0]), len(s.buf)
@@ -177,7 +177,7 @@ func (s *tcpReceiver) work() error {
 		now := nanotime()
 		switch {
 		case errno == 0 && n > 0:
-			heard = now
+			s.in.beat()
 			if begin == 0 {
 				begin, end = s.recv.first(now)
 			}
@@ -195,7 +195,7 @@ func (s *tcpReceiver) work() error {
 			return nil
 		case !temporary(errno):
 			return fmt.Errorf("receive: %w", errno)
-		case now-heard > s.idle && (begin == 0 || now < end):
+		case (begin == 0 || now < end) && s.in.silent():
 			return s.errSilent("nothing was received")
 		}
 		if begin == 0 || now < end {

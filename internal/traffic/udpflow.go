@@ -132,18 +132,18 @@ func (h *hall) closeFlows() {
 // gather waits until all flows have come, and tells each.
 func (h *hall) gather(ctx context.Context) error {
 	limit := time.Now().Add(firstWait)
-	for came, first := 0, true; came < len(h.flows); {
+	for came := 0; came < len(h.flows); {
 		if err := h.hear(); err != nil {
 			return err
 		}
+		before := came
 		came = 0
 		for _, fd := range h.flows {
 			if fd >= 0 {
 				came++
 			}
 		}
-		if came > 0 && first {
-			first = false
+		if came > before {
 			limit = time.Now().Add(gatherWait)
 		}
 		switch {
@@ -247,6 +247,13 @@ func (r *run) say(fd int, kind byte, index int) {
 	_, _ = send(fd, unsafe.Pointer(&c), len(c), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
 }
 
+// sayThrice says what will not be said again.
+func (r *run) sayThrice(fd int, kind byte, index int) {
+	for range 3 {
+		r.say(fd, kind, index)
+	}
+}
+
 // callUDP opens the client's flows and waits until the server has all. The
 // sockets are the caller's to close, after the workers.
 func (r *run) callUDP(ctx context.Context, server netip.AddrPort) ([]worker, []int, error) {
@@ -298,6 +305,7 @@ func (r *run) greetUDP(ctx context.Context, fds []int, server netip.AddrPort) er
 				}
 				if kind == ackControl {
 					acked[i] = true
+					limit = time.Now().Add(gatherWait)
 					n++
 				}
 			}

@@ -80,6 +80,7 @@ func (s *udpReceiver) work() error {
 		now = nanotime()
 		if errno == 0 {
 			heard = now
+			s.in.beat()
 			for i := range n {
 				s.take(i, now)
 			}
@@ -101,8 +102,10 @@ func (s *udpReceiver) work() error {
 			}
 			return nil
 		case s.begin != 0 && now >= s.end && (now-heard > drainWait || now > s.end+int64(tailLimit)):
+			// A thread that got no CPU since the end may not have said so yet.
+			s.sayThrice(s.fd, stopControl, s.index)
 			return nil
-		case now-heard > s.idle:
+		case errno != 0 && s.in.silent():
 			return s.errSilent("no datagram came")
 		case s.over.Load() && now-heard > drainWait:
 			return errEarly

@@ -39,8 +39,7 @@ type udpAsker struct {
 	n, lost   int64
 
 	begin, end int64 // of the window; 0 before the first response
-	heard      int64
-	turn       int // the slot to look at next
+	turn       int   // the slot to look at next
 }
 
 func newUDPAsker(r *run, fd, index int) *udpAsker {
@@ -55,9 +54,8 @@ func newUDPAsker(r *run, fd, index int) *udpAsker {
 }
 
 func (a *udpAsker) work() error {
-	defer a.sayEnd()
+	defer a.sayThrice(a.fd, endControl, a.index)
 	now := nanotime()
-	a.heard = now
 	for i := range a.number {
 		a.number[i] = uint64(i)
 		if err := a.ask(i, now); err != nil {
@@ -91,7 +89,7 @@ func (a *udpAsker) inside(now int64) bool { return a.end != 0 && now >= a.begin 
 
 // answered takes the response to a request, and sends the next.
 func (a *udpAsker) answered(number uint64, now int64) error {
-	a.heard = now
+	a.in.beat()
 	if a.end == 0 {
 		a.begin, a.end = a.recv.first(now)
 	}
@@ -117,7 +115,7 @@ func (a *udpAsker) answered(number uint64, now int64) error {
 
 // quiet looks at all requests when no response came for a while.
 func (a *udpAsker) quiet(now int64) error {
-	if now-a.heard > a.idle {
+	if a.in.silent() {
 		return a.errSilent("no response came")
 	}
 	for i := range a.sentAt {
@@ -170,14 +168,6 @@ func (r *run) askNumber(fd int, req []byte, number uint64, now int64) error {
 	}
 }
 
-func (a *udpAsker) sayEnd() { a.sayEndOn(a.fd, a.index) }
-
-func (r *run) sayEndOn(fd, index int) {
-	for range 3 {
-		r.say(fd, endControl, index)
-	}
-}
-
 func (a *udpAsker) report(t *tally) {
 	count(&t.transactions, a.n)
 	count(&t.lost, a.lost)
@@ -198,7 +188,7 @@ func newUDPEcho(r *run, fd, index int) *udpEcho {
 }
 
 func (e *udpEcho) work() error {
-	heard, opened := nanotime(), false
+	opened := false
 	token := binary.LittleEndian.Uint64(e.token[:])
 	for !e.stopped.Load() {
 		n, errno := recv(e.fd, unsafe.Pointer(&e.req[0]), len(e.req), 0)
@@ -207,9 +197,7 @@ func (e *udpEcho) work() error {
 			if e.over.Load() {
 				return nil
 			}
-			if now := nanotime(); heard == 0 {
-				heard = now
-			} else if now-heard > e.idle {
+			if e.in.silent() {
 				return e.errSilent("no request came")
 			}
 			continue
@@ -231,7 +219,7 @@ func (e *udpEcho) work() error {
 			e.strangers.Add(1)
 			continue
 		}
-		heard = 0
+		e.in.beat()
 		if !opened {
 			opened = true
 			e.recv.first(nanotime())
@@ -292,7 +280,6 @@ func newUDPSchedule(r *run, fd, index int) []worker {
 
 func (c *udpCollector) work() error {
 	defer c.settle()
-	heard := nanotime()
 	for !c.stopped.Load() {
 		n, errno := recv(c.fd, unsafe.Pointer(&c.resp[0]), len(c.resp), 0)
 		now := nanotime()
@@ -300,13 +287,13 @@ func (c *udpCollector) work() error {
 		end := begin + c.recv.length
 		switch {
 		case temporary(errno):
-			if now-heard > c.idle {
+			if c.in.silent() {
 				return c.errSilent("no response came")
 			}
 		case errno != 0:
 			return sendError(errno)
 		case n == c.cfg.responseBytes() && c.resp[0]&flagControl == 0:
-			heard = now
+			c.in.beat()
 			k := word(c.resp[:n]) >> flagBits
 			due := c.due(int64(k))
 			if _, duplicate := c.seen.mark(k); !duplicate && due >= begin && due < end && now-due < openLossAfter {
@@ -349,7 +336,7 @@ func (c *udpCollector) settle() {
 		time.Sleep(time.Millisecond)
 	}
 	c.bounds()
-	c.sayEndOn(c.fd, c.index)
+	c.sayThrice(c.fd, endControl, c.index)
 }
 
 func (c *udpCollector) report(t *tally) {

@@ -35,7 +35,6 @@ type udpSender struct {
 	pace      pacer
 	next      uint64 // the number of the next datagram
 	sent      int64  // inside the window
-	heard     int64
 }
 
 func newUDPSender(r *run, fd, index int) (*udpSender, error) {
@@ -74,14 +73,14 @@ func (s *udpSender) work() error {
 	}
 	now := nanotime()
 	begin, end := s.send.first(now)
-	s.pace.start, s.heard = now, now
+	s.pace.start = now
 	check := now + checkInterval
 	for !s.stopped.Load() {
 		inside := now >= begin && now < end
 		if n := s.due(now); n == 0 {
 			s.pace.sleep(now, s.segments)
 		} else if err := s.sendSome(n, now, inside); err != nil {
-			if now >= end && errors.Is(err, unix.ECONNREFUSED) {
+			if errors.Is(err, unix.ECONNREFUSED) && nanotime() >= end {
 				return nil // the receiver had seen enough and is gone
 			}
 			return err
@@ -93,11 +92,11 @@ func (s *udpSender) work() error {
 		if now < end {
 			check = min(end, now+checkInterval)
 		}
-		enough, err := s.listen(now)
+		enough, err := s.listen()
 		now = nanotime() // what was heard may be of just now
 		switch {
 		case enough && now >= end, s.over.Load() && now >= end:
-			s.sayEnd()
+			s.sayThrice(s.fd, endControl, s.index)
 			return nil
 		case enough:
 			return errEarly
@@ -105,7 +104,7 @@ func (s *udpSender) work() error {
 			return err
 		case err != nil:
 			return nil // as above: gone after the window
-		case now-s.heard > s.idle:
+		case s.in.silent():
 			return s.errSilent("the receiver was not heard")
 		}
 	}
@@ -168,7 +167,7 @@ func sendError(errno unix.Errno) error {
 }
 
 // listen reads what the receiver says.
-func (s *udpSender) listen(now int64) (enough bool, err error) {
+func (s *udpSender) listen() (enough bool, err error) {
 	for {
 		var b [2 * controlBytes]byte
 		n, errno := recv(s.fd, unsafe.Pointer(&b), len(b), unix.MSG_DONTWAIT)
@@ -181,33 +180,28 @@ func (s *udpSender) listen(now int64) (enough bool, err error) {
 		switch kind, _ := s.readControl(b[:n]); kind {
 		case helloControl:
 			s.say(s.fd, ackControl, s.index)
-			s.heard = now
+			s.in.beat()
 		case aliveControl, goControl, ackControl:
-			s.heard = now
+			s.in.beat()
 		case stopControl:
+			s.in.beat()
 			return true, nil
 		}
 	}
 }
 
-func (s *udpSender) sayEnd() {
-	for range 3 {
-		s.say(s.fd, endControl, s.index)
-	}
-}
-
 // awaitGo waits until the client is ready to receive.
 func (s *udpSender) awaitGo() error {
-	limit := nanotime() + int64(gatherWait)
 	for !s.stopped.Load() {
 		switch kind, err := s.awaitControl(s.fd, pollInterval); {
 		case err != nil:
 			return fmt.Errorf("wait for the client: %w", err)
 		case kind == goControl:
+			s.in.beat()
 			return nil
 		case kind == helloControl:
 			s.say(s.fd, ackControl, s.index)
-		case nanotime() > limit:
+		case s.in.silent():
 			return s.errSilent("the client did not begin")
 		}
 	}
