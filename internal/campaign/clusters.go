@@ -30,6 +30,9 @@ type Cluster struct {
 	// nodes that take pods, the first by name.
 	Nodes []string `json:"nodes,omitempty"`
 	Zones []string `json:"zones,omitempty"`
+	// Namespace is one that is there, in which the run's pods are made; "": namespaces
+	// of the run's own.
+	Namespace string `json:"namespace,omitempty"`
 	// Switch are commands (program and arguments each) that give the cluster its
 	// network, which then is Network; none: it has one.
 	Switch  [][]string `json:"switch,omitempty"`
@@ -240,6 +243,8 @@ func clusterKeys() []key {
 			doc: "The node of the client and that of the server. Inside one node the client's is measured. With pairs: all nodes that are measured."},
 		{name: "zones", defDoc: "any", kind: "zone", minItems: 2, repeats: true, example: "[eu-1a, eu-1b]",
 			doc: "In place of nodes: the zones (label topology.kubernetes.io/zone) of the client's and the server's node. With pairs: the zones whose nodes are measured."},
+		{name: "namespace", defDoc: "namespaces of the run's own", kind: "name of a namespace", pattern: namespaceName, patternDoc: "at most 63 small letters, digits and dashes, no dash first or last", example: "team-a",
+			doc: "A namespace that is there, for a user who may make none: all that the run makes is in it, carries the run's label and is deleted by it; the namespace stays."},
 		{name: "switch", defDoc: "it has its network", kind: "word of a command", minItems: 1, repeats: true, example: "[[helm, upgrade, --install, cilium, ./cilium], [kubectl, -n, kube-system, rollout, status, ds/cilium]]",
 			doc: "Commands that give the cluster its network, each a list of a program and its arguments (no shell), run in the campaign file's folder with the cluster's KUBECONFIG. For one cluster that is measured with several networks, under several names: one after the other, each all of its blocks, as a network cannot be switched between samples. Needs network."},
 		{name: "network", defDoc: "what is detected", kind: "network name", pattern: networkName, patternDoc: "small letters, digits, dots, dashes and underscores, with at most one slash (family/variant)", example: "cilium/native",

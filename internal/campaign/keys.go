@@ -67,7 +67,9 @@ const (
 // What a name that a person invents may look like. Both end up in file names.
 var (
 	campaignName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
-	networkName  = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,31}(/[a-z0-9][a-z0-9._-]{0,31})?$`)
+	// A namespace is a label of DNS (RFC 1123).
+	namespaceName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	networkName   = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,31}(/[a-z0-9][a-z0-9._-]{0,31})?$`)
 )
 
 // keysOf lists the keys of a mapping in the order in which the manual shows them.

@@ -27,11 +27,14 @@ import (
 // clusterFlags are those of commands that use a cluster of a kubeconfig.
 type clusterFlags struct {
 	kubeconfig, context string
+	// namespace is one that is there; "": the run makes its own.
+	namespace string
 }
 
 func (f *clusterFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig, for the testbed kubernetes (default: where kubectl looks)")
 	flags.StringVar(&f.context, "context", "", "the kubeconfig's context (default: its current one)")
+	flags.StringVar(&f.namespace, "namespace", "", "a namespace that is there, for who may make none (default: namespaces of the run's own)")
 }
 
 // cleanWithin bounds the wait for the end of what is deleted.
@@ -44,9 +47,12 @@ func cleanCommand(stdout io.Writer) *cobra.Command {
 		Short: "delete what a killed run left in a cluster",
 		Long: `clean deletes the namespaces of runs that do not go on any more, and waits until
 they are gone: runs of this machine whose process has ended, and runs of others that
-have not been heard of for two minutes. The next run on the cluster does the same.`,
+have not been heard of for two minutes. The next run on the cluster does the same.
+
+With --namespace it deletes what such runs left in that namespace, which stays.`,
 		Example: `  cnibench clean
-  cnibench clean --context admin@production`,
+  cnibench clean --context admin@production
+  cnibench clean --namespace team-a`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := kube.Connect(f.kubeconfig, f.context)
@@ -62,12 +68,12 @@ have not been heard of for two minutes. The next run on the cluster does the sam
 			}
 			ctx, cancel := context.WithTimeoutCause(cmd.Context(), cleanWithin, fmt.Errorf("not gone within %v", cleanWithin))
 			defer cancel()
-			names, err := kubebed.Clean(ctx, client)
+			names, err := kubebed.Clean(ctx, client, f.namespace)
 			if err != nil {
 				return err
 			}
 			for _, name := range names {
-				fmt.Fprintln(stdout, "deleted namespace "+name)
+				fmt.Fprintln(stdout, "deleted "+name)
 			}
 			if len(names) == 0 {
 				fmt.Fprintln(stdout, "nothing is left of killed runs")
@@ -154,13 +160,13 @@ func (r resting) focus(ctx context.Context, cluster string) error {
 // found yet.
 func nameClusters(path string, c *campaign.Campaign, f runFlags) error {
 	if len(c.Clusters) > 0 && f.cluster != (clusterFlags{}) {
-		return usageError{errors.New("--kubeconfig and --context are for a campaign without clusters, and this one names them")}
+		return usageError{errors.New("--kubeconfig, --context and --namespace are for a campaign without clusters, and this one names them")}
 	}
 	for i := range c.Clusters {
 		c.Clusters[i].Kubeconfig = kube.AbsKubeconfig(c.Clusters[i].Kubeconfig, path)
 	}
 	if len(c.Clusters) == 0 {
-		c.Clusters = []campaign.Cluster{{Kubeconfig: f.cluster.kubeconfig, Context: f.cluster.context}}
+		c.Clusters = []campaign.Cluster{{Kubeconfig: f.cluster.kubeconfig, Context: f.cluster.context, Namespace: f.cluster.namespace}}
 	}
 	for i := range c.Clusters {
 		c.Clusters[i].Found = campaign.Found{Network: cmp.Or(c.Clusters[i].Network, campaign.Detected), Enforces: true}

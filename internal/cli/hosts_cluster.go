@@ -82,7 +82,7 @@ func destroy(ctx context.Context, bed *hosts.Bed) error {
 	if err == nil {
 		ctx, cancel := context.WithTimeoutCause(ctx, cleanWithin, fmt.Errorf("not gone within %v", cleanWithin))
 		defer cancel()
-		_, err = kubebed.Clean(ctx, client)
+		_, err = kubebed.Clean(ctx, client, "")
 	}
 	if err != nil {
 		return errors.Join(errors.New("the hosts are as they were, and their cluster may not be"), err)

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,7 +9,9 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeyaml "sigs.k8s.io/yaml"
 
@@ -79,7 +82,7 @@ func (c *clusters) granted(config, without string) {
 	}
 	var lacks []kube.Lack
 	for range 300 {
-		lacks, err = client.Lacks(c.t.Context(), append(kube.CampaignRights(), kube.DetectionRights()...))
+		lacks, err = client.Lacks(c.t.Context(), append(kube.CampaignRights(), kube.DetectionRights()...), "")
 		if err == nil && !slices.ContainsFunc(lacks, func(l kube.Lack) bool { return without == "" || !strings.HasPrefix(l.Resource, without) }) {
 			return
 		}
@@ -156,5 +159,78 @@ sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 2, max_blocks: 2, ret
 	}
 	if names := c.left("bridge"); len(names) > 0 {
 		t.Errorf("left: %v", names)
+	}
+	c.within()
+}
+
+// within: who administers one namespace, by Kubernetes' own role for that, runs in it
+// and gives its printed Role on; nothing but the namespace's own is left in it.
+func (c *clusters) within() {
+	t := c.t
+	client, err := kube.Connect(filepath.Join(c.work, "examples", "bridge.kubeconfig"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	team := corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}
+	admin := rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "carol", Namespace: "team"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "carol"}}}
+	limits := corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "limits", Namespace: "team"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
+		{Type: corev1.LimitTypeContainer, Default: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}}}
+	_, namespaceErr := client.API.CoreV1().Namespaces().Create(t.Context(), &team, metav1.CreateOptions{})
+	_, adminErr := client.API.RbacV1().RoleBindings("team").Create(t.Context(), &admin, metav1.CreateOptions{})
+	_, limitsErr := client.API.CoreV1().LimitRanges("team").Create(t.Context(), &limits, metav1.CreateOptions{})
+	if err := errors.Join(namespaceErr, adminErr, limitsErr); err != nil {
+		t.Fatal(err)
+	}
+	config := c.as("carol")
+	carol, err := kube.Connect(config, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 300 { // the API server learns of a binding a moment later
+		if err = carol.CheckRights(t.Context(), "team"); err == nil {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, text := range strings.Split(c.run("rbac", "--namespace", "team", "--user", "dave"), "---\n") {
+		path := "/apis/rbac.authorization.k8s.io/v1/namespaces/team/" + []string{"roles", "rolebindings"}[i]
+		if err := carol.CreateYAML(t.Context(), path, []byte(text)); err != nil {
+			t.Errorf("carol gives her rights on: %v", err)
+		}
+	}
+	c.write("team.yaml", `name: team
+testbed: kubernetes
+paths: [{from: pod, to: pod}, {from: pod, to: cluster-ip}, {from: pod, to: node-port}]
+workloads: [{name: tcp_rr, message_bytes: [64]}]
+sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 2, max_blocks: 2, retries: 3}
+`)
+	c.run("run", "examples/team.yaml", "--kubeconfig", c.as("dave"), "--namespace", "team", "--out", "team")
+	recorded, err := result.Read(filepath.Join(c.work, "team"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured := map[string]int{}
+	for _, s := range recorded.Samples {
+		if s.Status == result.StatusOK {
+			measured[s.Cell.Path]++
+		}
+	}
+	for _, path := range []string{result.PathPodToPod, result.PathPodToClusterIP, result.PathPodToNodePort, result.PathHostToHost} {
+		if measured[path] != 2 {
+			t.Errorf("measured %v, want two of %s", measured, path)
+		}
+	}
+	if report := c.run("report", "team", "--format", "json"); !strings.Contains(report, `"pods_limited"`) {
+		t.Errorf("the report does not warn of the LimitRange:\n%s", report)
+	}
+	if out := c.run("clean", "--kubeconfig", config, "--namespace", "team"); !strings.Contains(out, "nothing is left") {
+		t.Errorf("clean: %s", out)
+	}
+	if ns, err := client.API.CoreV1().Namespaces().Get(t.Context(), "team", metav1.GetOptions{}); err != nil || ns.DeletionTimestamp != nil {
+		t.Errorf("the namespace: %+v, %v", ns, err)
 	}
 }

@@ -162,7 +162,7 @@ func resumeCommand(path, dir string, f runFlags) string {
 	if f.hosts.keepGoing {
 		argv = append(argv, "--keep-going")
 	}
-	for _, flag := range [][2]string{{"--kubeconfig", f.cluster.kubeconfig}, {"--context", f.cluster.context}, {"--image", f.image}} {
+	for _, flag := range [][2]string{{"--kubeconfig", f.cluster.kubeconfig}, {"--context", f.cluster.context}, {"--namespace", f.cluster.namespace}, {"--image", f.image}} {
 		if flag[1] != "" {
 			argv = append(argv, flag[0], flag[1])
 		}

@@ -108,7 +108,7 @@ func runCampaign(ctx context.Context, path string, f runFlags, stdout, stderr io
 		return usageError{fmt.Errorf("--inventory is for --testbed hosts, and this campaign's is %s", c.Testbed)}
 	}
 	if c.Testbed != campaign.Kubernetes && f.cluster != (clusterFlags{}) {
-		return usageError{fmt.Errorf("--kubeconfig and --context are for --testbed kubernetes, and this campaign's is %s", c.Testbed)}
+		return usageError{fmt.Errorf("--kubeconfig, --context and --namespace are for --testbed kubernetes, and this campaign's is %s", c.Testbed)}
 	}
 	if f.image != "" && c.Testbed == "lab" {
 		return usageError{errors.New("--image is of pods of a Kubernetes, and this campaign's testbed is lab")}

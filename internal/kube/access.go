@@ -44,6 +44,21 @@ func CampaignRights() []Right {
 	}
 }
 
+// NamespaceRights are what a campaign cannot do without in a namespace that is there,
+// whose objects it finds and deletes one by one. Nodes are then found by what the
+// scheduler chooses.
+func NamespaceRights() []Right {
+	return []Right{
+		{For: "the pods in which agents run", Resources: []string{"pods"}, Verbs: []string{"create", "delete", "get", "list"}},
+		{For: "speaking to the agents", Resources: []string{"pods/exec"}, Verbs: []string{"create", "get"}},
+		{For: "why a pod does not start", Resources: []string{"events"}, Verbs: []string{"list"}},
+		{For: "telling a run that lives from one that was killed", Group: "coordination.k8s.io", Resources: []string{"leases"}, Verbs: []string{"create", "delete", "list", "update"}},
+		{For: "paths to services", Resources: []string{"services"}, Verbs: []string{"create", "delete", "get", "list"}},
+		{For: "paths to services that stand", Group: "discovery.k8s.io", Resources: []string{"endpointslices"}, Verbs: []string{"list"}},
+		{For: "policies around the pods", Group: "networking.k8s.io", Resources: []string{"networkpolicies"}, Verbs: []string{"create", "delete", "list"}},
+	}
+}
+
 // DetectionRights are what finding out about the cluster's network needs. Without
 // one of them what it tells is undetermined; a campaign runs all the same.
 func DetectionRights() []Right {
@@ -67,8 +82,10 @@ func (l Lack) String() string {
 // Denied tells what a user may not do, all of it at once.
 type Denied struct {
 	// User is who asks, "" where the cluster does not tell.
-	User  string
-	Lacks []Lack
+	User string
+	// Namespace is the one that the run was to be in; "": namespaces of its own.
+	Namespace string
+	Lacks     []Lack
 }
 
 func (d *Denied) Error() string {
@@ -81,13 +98,23 @@ func (d *Denied) Error() string {
 	for _, l := range d.Lacks {
 		fmt.Fprintf(&b, "  %s\n", l)
 	}
-	fmt.Fprintf(&b, "who administers the cluster can allow it: %s | kubectl apply -f -", d.cure())
+	who = "the cluster"
+	if d.Namespace != "" {
+		who = "namespace " + d.Namespace
+	}
+	fmt.Fprintf(&b, "who administers %s can allow it: %s | kubectl apply -f -", who, d.cure())
+	if d.Namespace == "" && slices.ContainsFunc(d.Lacks, func(l Lack) bool { return l.Verb == "create" && l.Resource == "namespaces" }) {
+		b.WriteString("\nwithout that, in a namespace of yours: --namespace NAME")
+	}
 	return b.String()
 }
 
 // cure is the command that prints what allows it.
 func (d *Denied) cure() string {
-	const cmd = "cnibench rbac"
+	cmd := "cnibench rbac"
+	if d.Namespace != "" {
+		cmd += " --namespace " + d.Namespace
+	}
 	if account, ok := strings.CutPrefix(d.User, "system:serviceaccount:"); ok {
 		return cmd + " --service-account " + strings.Replace(account, ":", "/", 1)
 	}
@@ -105,14 +132,19 @@ func shellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// CheckRights asks the cluster whether its user may do what a campaign needs.
-// Nothing is made. What the user may not do is a *Denied.
-func (c *Client) CheckRights(ctx context.Context) error {
-	lacks, err := c.Lacks(ctx, CampaignRights())
+// CheckRights asks the cluster whether its user may do what a campaign needs, in a
+// namespace or, with "", in namespaces of its own. Nothing is made. What the user may
+// not do is a *Denied.
+func (c *Client) CheckRights(ctx context.Context, namespace string) error {
+	rights := CampaignRights()
+	if namespace != "" {
+		rights = NamespaceRights()
+	}
+	lacks, err := c.Lacks(ctx, rights, namespace)
 	if err != nil || len(lacks) == 0 {
 		return err
 	}
-	d := &Denied{Lacks: lacks}
+	d := &Denied{Namespace: namespace, Lacks: lacks}
 	// Servers before 1.28 do not tell who asks.
 	review, err := c.API.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err == nil {
@@ -124,15 +156,15 @@ func (c *Client) CheckRights(ctx context.Context) error {
 // reviewsAtOnce bounds the questions that are under way.
 const reviewsAtOnce = 8
 
-// Lacks are those of some rights that the user does not have, by the cluster's
-// own answer (SelfSubjectAccessReview).
-func (c *Client) Lacks(ctx context.Context, rights []Right) ([]Lack, error) {
+// Lacks are those of some rights that the user does not have in a namespace, "" in
+// all, by the cluster's own answer (SelfSubjectAccessReview).
+func (c *Client) Lacks(ctx context.Context, rights []Right, namespace string) ([]Lack, error) {
 	var mu sync.Mutex
 	var lacks []Lack
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(reviewsAtOnce)
 	for _, right := range rights {
-		for _, one := range right.each() {
+		for _, one := range right.each(namespace) {
 			group.Go(func() error {
 				review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &one}}
 				answer, err := c.API.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
@@ -156,10 +188,13 @@ func (c *Client) Lacks(ctx context.Context, rights []Right) ([]Lack, error) {
 }
 
 // each are the single requests that a right allows.
-func (r Right) each() []authorizationv1.ResourceAttributes {
+func (r Right) each(namespace string) []authorizationv1.ResourceAttributes {
 	names := r.Names
 	if names == nil {
 		names = []string{""}
+	}
+	if r.OfCluster {
+		namespace = ""
 	}
 	var all []authorizationv1.ResourceAttributes
 	for _, resource := range r.Resources {
@@ -167,7 +202,7 @@ func (r Right) each() []authorizationv1.ResourceAttributes {
 		for _, verb := range r.Verbs {
 			for _, name := range names {
 				all = append(all, authorizationv1.ResourceAttributes{
-					Verb: verb, Group: r.Group, Resource: resource, Subresource: sub, Name: name,
+					Namespace: namespace, Verb: verb, Group: r.Group, Resource: resource, Subresource: sub, Name: name,
 				})
 			}
 		}
@@ -186,7 +221,10 @@ func (r Right) lack(a authorizationv1.ResourceAttributes) Lack {
 	if a.Name != "" {
 		l.Resource += " " + a.Name
 	}
-	if !r.OfCluster {
+	switch {
+	case a.Namespace != "":
+		l.Resource += " in namespace " + a.Namespace
+	case !r.OfCluster:
 		l.Resource += " in every namespace"
 	}
 	return l

@@ -73,17 +73,41 @@ func printed(t *testing.T, r RBAC) (roles []rbacv1.ClusterRole, text string) {
 func TestPrintedRightsAreEnough(t *testing.T) {
 	roles, _ := printed(t, RBAC{User: "alice"})
 	c := allowing(t, "alice", roles)
-	if err := c.CheckRights(t.Context()); err != nil {
+	if err := c.CheckRights(t.Context(), ""); err != nil {
 		t.Error(err)
 	}
-	if lacks, err := c.Lacks(t.Context(), DetectionRights()); err != nil || len(lacks) > 0 {
+	if lacks, err := c.Lacks(t.Context(), DetectionRights(), ""); err != nil || len(lacks) > 0 {
 		t.Errorf("%v, %v", lacks, err)
 	}
 	for i := range roles[0].Rules {
 		less := roles[0].DeepCopy()
 		less.Rules = slices.Delete(less.Rules, i, i+1)
 		var denied *Denied
-		if err := allowing(t, "alice", []rbacv1.ClusterRole{*less}).CheckRights(t.Context()); !errors.As(err, &denied) {
+		if err := allowing(t, "alice", []rbacv1.ClusterRole{*less}).CheckRights(t.Context(), ""); !errors.As(err, &denied) {
+			t.Errorf("without rule %d: %v", i, err)
+		}
+	}
+}
+
+// What is printed for a namespace is all that is asked for there, and a Role alone.
+func TestPrintedRightsOfANamespace(t *testing.T) {
+	_, text := printed(t, RBAC{User: "alice", Namespace: "team"})
+	var role rbacv1.ClusterRole // its rules are those of a Role
+	doc, binding, _ := strings.Cut(text, "---\n")
+	if err := yaml.Unmarshal([]byte(doc), &role); err != nil || role.Kind != "Role" || role.Namespace != "team" {
+		t.Fatalf("%v:\n%s", err, doc)
+	}
+	if !strings.Contains(binding, "kind: RoleBinding\n") || !strings.Contains(binding, "namespace: team\n") || strings.Contains(text, "Cluster") {
+		t.Errorf("binding:\n%s", binding)
+	}
+	if err := allowing(t, "alice", []rbacv1.ClusterRole{role}).CheckRights(t.Context(), "team"); err != nil {
+		t.Error(err)
+	}
+	for i := range role.Rules {
+		less := role.DeepCopy()
+		less.Rules = slices.Delete(less.Rules, i, i+1)
+		err := allowing(t, "alice", []rbacv1.ClusterRole{*less}).CheckRights(t.Context(), "team")
+		if err == nil || !strings.Contains(err.Error(), "in namespace team (") || !strings.Contains(err.Error(), "cnibench rbac --namespace team --user alice | kubectl") {
 			t.Errorf("without rule %d: %v", i, err)
 		}
 	}
@@ -103,13 +127,13 @@ func TestDeniedListsAllAtOnce(t *testing.T) {
 		"system:serviceaccount:ci:run": "cnibench rbac --service-account ci/run | kubectl",
 		"":                             "cnibench rbac --user NAME | kubectl",
 	} {
-		err := allowing(t, user, roles).CheckRights(t.Context())
+		err := allowing(t, user, roles).CheckRights(t.Context(), "")
 		if err == nil {
 			t.Fatal("nothing is lacking")
 		}
 		for _, want := range []string{
 			"nothing was created", "  create namespaces (namespaces of its own", "  delete namespaces ", "  list namespaces ",
-			"  create pods in every namespace (the pods", "  delete pods in every namespace", cure,
+			"  create pods in every namespace (the pods", "  delete pods in every namespace", cure, "in a namespace of yours: --namespace NAME",
 		} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%q is not in:\n%v", want, err)

@@ -16,6 +16,9 @@ type RBAC struct {
 	// User and ServiceAccount ("namespace/name") get the rights; with neither
 	// nobody does.
 	User, ServiceAccount string
+	// Namespace is one that is there, to which the rights are bounded; "": the rights
+	// are the cluster's.
+	Namespace string
 	// WithoutDetection leaves those out that only find out about the network.
 	WithoutDetection bool
 }
@@ -36,9 +39,17 @@ func (r RBAC) Write(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	objects := role(campaignRole, CampaignRights(), subject)
-	if !r.WithoutDetection {
-		objects = append(objects, role(detectionRole, DetectionRights(), subject)...)
+	var objects []any
+	switch {
+	case r.Namespace != "" && r.WithoutDetection:
+		return errors.New("in a namespace there are no rights of detection to leave out: they are the cluster's")
+	case r.Namespace != "":
+		objects = role(campaignRole, r.Namespace, NamespaceRights(), subject)
+	default:
+		objects = role(campaignRole, "", CampaignRights(), subject)
+		if !r.WithoutDetection {
+			objects = append(objects, role(detectionRole, "", DetectionRights(), subject)...)
+		}
 	}
 	for i, o := range objects {
 		text, err := yaml.Marshal(o)
@@ -57,25 +68,32 @@ func (r RBAC) Write(w io.Writer) error {
 
 // role is a role and its binding to who gets it, if anybody: each has a binding
 // of its own, so that one printed for somebody else does not take it away.
-func role(name string, rights []Right, subject *rbacv1.Subject) []any {
+func role(name, namespace string, rights []Right, subject *rbacv1.Subject) []any {
 	kind := func(kind string) metav1.TypeMeta {
 		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
 	}
-	objects := []any{rbacv1.ClusterRole{TypeMeta: kind("ClusterRole"), ObjectMeta: meta(name), Rules: rules(rights)}}
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{managedBy: "cnibench"}}
+	}
+	var whose string
 	if subject != nil {
 		// A path segment: neither / nor % (k8s.io/apimachinery, validation/path).
-		whose := strings.NewReplacer("/", ":", "%", ":").Replace(strings.TrimPrefix(subject.Namespace+":"+subject.Name, ":"))
-		objects = append(objects, rbacv1.ClusterRoleBinding{
-			TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: meta(name + ":" + whose),
-			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-			Subjects: []rbacv1.Subject{*subject},
-		})
+		whose = name + ":" + strings.NewReplacer("/", ":", "%", ":").Replace(strings.TrimPrefix(subject.Namespace+":"+subject.Name, ":"))
+	}
+	of := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
+	if namespace != "" {
+		of.Kind = "Role"
+		objects := []any{rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: meta(name), Rules: rules(rights)}}
+		if subject != nil {
+			objects = append(objects, rbacv1.RoleBinding{TypeMeta: kind("RoleBinding"), ObjectMeta: meta(whose), RoleRef: of, Subjects: []rbacv1.Subject{*subject}})
+		}
+		return objects
+	}
+	objects := []any{rbacv1.ClusterRole{TypeMeta: kind("ClusterRole"), ObjectMeta: meta(name), Rules: rules(rights)}}
+	if subject != nil {
+		objects = append(objects, rbacv1.ClusterRoleBinding{TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: meta(whose), RoleRef: of, Subjects: []rbacv1.Subject{*subject}})
 	}
 	return objects
-}
-
-func meta(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Labels: map[string]string{managedBy: "cnibench"}}
 }
 
 func rules(rights []Right) []rbacv1.PolicyRule {

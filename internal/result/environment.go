@@ -42,7 +42,7 @@ type Host struct {
 	Kernel      string            `json:"kernel"`
 	OS          string            `json:"os,omitempty"`
 	CPUModel    string            `json:"cpu_model,omitempty"`
-	CPUs        int               `json:"cpus"`
+	CPUs        int               `json:"cpus,omitempty"`
 	MemoryBytes int64             `json:"memory_bytes,omitempty"`
 	Sysctls     map[string]string `json:"sysctls,omitempty"`
 }
@@ -63,6 +63,9 @@ type PlaceFacts struct {
 	Profile string `json:"profile,omitempty"`
 	// Settings is what became of each setting that the profile asks for here.
 	Settings []Setting `json:"settings,omitempty"`
+	// Limits are those that a cluster gave the place's pod, which asked for none:
+	// "cpu": "500m". Absent: none.
+	Limits map[string]string `json:"limits,omitempty"`
 	// PodStart is how long the place took to come to be; absent where it is no pod of
 	// a Kubernetes.
 	PodStart *PodStart `json:"pod_start,omitempty"`
@@ -100,6 +103,8 @@ type Setting struct {
 type ClusterFacts struct {
 	Context    string `json:"context"`    // in the kubeconfig
 	Kubernetes string `json:"kubernetes"` // version of the API server
+	// Namespace is the one that was there, in which the run was; absent: its own.
+	Namespace string `json:"namespace,omitempty"`
 	// Network is the pod network as it was detected, Mode how it works:
 	// "encapsulation", "kube_proxy", … Undetermined names what nothing told.
 	Network        string            `json:"network,omitempty"`

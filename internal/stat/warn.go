@@ -25,6 +25,7 @@ const (
 	SettingsChanged  Code = "settings_changed"
 	SettingsDiffer   Code = "settings_differ"
 	OneAfterAnother  Code = "one_after_another"
+	PodsLimited      Code = "pods_limited"
 	MTUDiffers       Code = "mtu_differs"
 	NoBaseline       Code = "no_baseline"
 	CPUSaturated     Code = "cpu_saturated"
@@ -45,7 +46,7 @@ const (
 // warnings makes every check. A check says nothing or one thing.
 func (c *campaign) warnings(a Analysis, latencies []latency) []Warning {
 	checks := []func(Analysis) Warning{
-		c.warnFailed, c.warnChanged, c.warnSequence, c.warnSettings, c.warnMTU, c.warnBaseline,
+		c.warnFailed, c.warnChanged, c.warnSequence, c.warnLimits, c.warnSettings, c.warnMTU, c.warnBaseline,
 		c.warnCPU, c.warnSteal, c.warnNotIdle, c.warnSender, c.warnLoss, c.warnRoundTrips,
 		c.warnFewBlocks, c.warnTarget, c.warnDrift, c.warnBimodal, c.warnOutliers,
 		func(Analysis) Warning { return c.warnHistograms(latencies) }, c.warnNotPositive,

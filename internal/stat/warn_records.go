@@ -57,6 +57,23 @@ func (c *campaign) warnSequence(Analysis) Warning {
 		Cure:    "go by the efficiencies, whose baselines were measured beside each, repeat the campaign in another order, or give each network a cluster"}
 }
 
+// warnLimits tells of pods that a cluster limits: what they measure is throttled.
+func (c *campaign) warnLimits(Analysis) Warning {
+	var limited []string
+	for name, p := range c.opt.Environment.Places {
+		if cpu := p.Limits["cpu"]; cpu != "" {
+			limited = append(limited, name+": "+cpu)
+		}
+	}
+	if len(limited) == 0 {
+		return Warning{}
+	}
+	slices.Sort(limited)
+	return Warning{Code: PodsLimited,
+		Message: fmt.Sprintf("the cluster limits the CPUs of %s, which asked for no limit: traffic and its CPU cost are throttled (%s)", counted(len(limited), "pod"), firstFew(limited)),
+		Cure:    "measure in a namespace without a LimitRange for CPUs"}
+}
+
 // forwarding is set on a node and not in a pod: that is what these are, not a
 // setting that could be alike.
 const forwarding = "net.ipv4.ip_forward"

@@ -151,6 +151,17 @@ func TestFalseAlarms(t *testing.T) {
 	}
 }
 
+// Pods that a LimitRange throttles are told; a limit of memory throttles nothing.
+func TestWarnPodsLimited(t *testing.T) {
+	for resource, want := range map[string]bool{"cpu": true, "memory": false} {
+		places := map[string]result.PlaceFacts{"pod-server-2 on b": {Limits: map[string]string{resource: "500m"}}, "host": {}}
+		w := (&campaign{opt: Options{Environment: result.Environment{Places: places}}}).warnLimits(Analysis{})
+		if (w.Code == PodsLimited) != want || want && !strings.Contains(w.Message, "CPUs of 1 pod, ") {
+			t.Errorf("%s: %+v", resource, w)
+		}
+	}
+}
+
 // Networks that were switched one after the other are told, in their order.
 func TestWarnOneAfterAnother(t *testing.T) {
 	for _, order := range [][]string{nil, {"a"}, {"a", "b"}} {

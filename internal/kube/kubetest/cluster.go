@@ -32,6 +32,8 @@ type Cluster struct {
 	API *fake.Clientset
 	// Status changes what becomes of a pod that is made; nil: it runs.
 	Status func(*corev1.Pod)
+	// Change changes a pod that is made before the cluster takes it; nil: nothing does.
+	Change func(*corev1.Pod)
 	// Forbidden refuses to make an object, by its kind and name; nil: none.
 	Forbidden func(kind, name string) bool
 	// Lacks are rights that the user does not have; nil: none.
@@ -40,6 +42,7 @@ type Cluster struct {
 	// away; nil: one can.
 	Refuse func() error
 
+	nodes   []string
 	mu      sync.Mutex
 	streams map[kube.Target][]context.CancelFunc
 }
@@ -50,9 +53,15 @@ func New(nodes ...string) *Cluster {
 	for _, name := range nodes {
 		objects = append(objects, Node(name))
 	}
-	c := &Cluster{API: fake.NewClientset(objects...), streams: map[kube.Target][]context.CancelFunc{}}
+	c := &Cluster{API: fake.NewClientset(objects...), nodes: nodes, streams: map[kube.Target][]context.CancelFunc{}}
 	c.API.PrependReactor("create", "*", c.create)
 	c.API.PrependReactor("delete", "*", c.delete)
+	c.API.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if c.Lacks != nil && c.Lacks("list", "nodes") {
+			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New("not allowed to"))
+		}
+		return false, nil, nil
+	})
 	c.API.PrependReactor("create", "selfsubjectaccessreviews", c.review)
 	return c
 }
@@ -131,8 +140,13 @@ func (c *Cluster) create(action clienttesting.Action) (bool, runtime.Object, err
 	meta.SetCreationTimestamp(metav1.Now())
 	switch o := object.(type) {
 	case *corev1.Pod:
-		o.Spec.NodeName = o.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]
-		o.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: Loopback}},
+		if c.Change != nil {
+			c.Change(o)
+		}
+		if err := c.schedule(o); err != nil || o.Spec.NodeName == "" {
+			return false, nil, err
+		}
+		o.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: Loopback}}, HostIP: Loopback,
 			ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}
 		if c.Status != nil {
 			c.Status(o)
@@ -141,6 +155,34 @@ func (c *Cluster) create(action clienttesting.Action) (bool, runtime.Object, err
 		return false, nil, c.serve(o)
 	}
 	return false, nil, nil
+}
+
+// schedule gives a pod its node: the one that it names, or the first by name that has
+// no pod of its run.
+func (c *Cluster) schedule(pod *corev1.Pod) error {
+	if named := pod.Spec.Affinity.NodeAffinity; named != nil {
+		pod.Spec.NodeName = named.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]
+		return nil
+	}
+	away := pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].LabelSelector
+	resource := corev1.SchemeGroupVersion.WithResource("pods")
+	list, err := c.API.Tracker().List(resource, corev1.SchemeGroupVersion.WithKind("Pod"), pod.Namespace)
+	if err != nil {
+		return err
+	}
+	taken := map[string]bool{}
+	for _, other := range list.(*corev1.PodList).Items {
+		taken[other.Spec.NodeName] = taken[other.Spec.NodeName] || other.Labels["cnibench/run"] == away.MatchLabels["cnibench/run"]
+	}
+	for _, name := range c.nodes {
+		if !taken[name] {
+			pod.Spec.NodeName = name
+			return nil
+		}
+	}
+	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Message: "0 nodes are available: pod anti-affinity rules"}}}
+	return nil
 }
 
 // serve gives a service its address; its port of the nodes is its own, as there is

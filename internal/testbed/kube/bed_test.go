@@ -314,7 +314,7 @@ func TestCleanLeavesLivingRunsAndStrangers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cleaned, err := Clean(t.Context(), c.Client())
+	cleaned, err := Clean(t.Context(), c.Client(), "")
 	if err != nil || len(cleaned) != 2 {
 		t.Errorf("cleaned %v, %v", cleaned, err)
 	}

@@ -45,6 +45,8 @@ type cluster struct {
 	without map[route]string
 	// enforces tells that traffic was seen to be held against policies.
 	enforces bool
+	// limited tells that people were told of pods' limits.
+	limited  bool
 	found    detected
 	lease    *lease
 	networks map[string]bool // of the plan
@@ -117,12 +119,7 @@ func (c *cluster) wantEach(cell result.Cell) {
 
 // make makes everything wanted in namespaces of a new name.
 func (c *cluster) make(ctx context.Context) error {
-	id := make([]byte, 4)
-	rand.Read(id) // never fails (crypto/rand)
-	c.run, c.stands, c.ports = hex.EncodeToString(id), map[spot]*stand{}, map[route]uint16{}
-	c.without = map[route]string{}
-	c.runs = append(c.runs, c.run)
-	if err := c.makeNamespaces(ctx); err != nil {
+	if err := c.begin(ctx); err != nil {
 		return err
 	}
 	for _, s := range c.wanted {
@@ -130,6 +127,26 @@ func (c *cluster) make(ctx context.Context) error {
 			c.stands[s] = &stand{spot: s}
 		}
 	}
+	return c.fill(ctx)
+}
+
+// begin gives the run a new name and what is its own by it.
+func (c *cluster) begin(ctx context.Context) error {
+	id := make([]byte, 4)
+	rand.Read(id) // never fails (crypto/rand)
+	c.run, c.stands, c.ports = hex.EncodeToString(id), map[spot]*stand{}, map[route]uint16{}
+	c.without = map[route]string{}
+	c.runs = append(c.runs, c.run)
+	if c.named.Namespace == "" {
+		return c.makeNamespaces(ctx)
+	}
+	var err error
+	c.lease, err = c.startLease(ctx)
+	return err
+}
+
+// fill makes policies, pods and services, and waits for them.
+func (c *cluster) fill(ctx context.Context) error {
 	for _, s := range c.wanted {
 		err := c.makePolicies(ctx, s)
 		if err == nil && c.stands[s] != nil {
@@ -152,11 +169,17 @@ func (c *cluster) make(ctx context.Context) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
+	c.know()
 	return c.settle(ctx)
 }
 
 // namespace is where a spot's pod is.
-func (c *cluster) namespace(s spot) string { return namespaceOf(c.run, s.host) }
+func (c *cluster) namespace(s spot) string {
+	if c.named.Namespace != "" {
+		return c.named.Namespace
+	}
+	return namespaceOf(c.run, s.host)
+}
 
 func namespaceOf(run string, host bool) string {
 	if host {
@@ -224,15 +247,11 @@ func (c *cluster) close(ctx context.Context) error {
 	if c.lease != nil {
 		c.lease.stop()
 	}
-	var names []string
-	for _, run := range c.runs {
-		names = append(names, namespaceOf(run, false), namespaceOf(run, true))
-	}
 	soon, cancel := context.WithTimeoutCause(ctx, letGoWithin, fmt.Errorf("not gone within %v", letGoWithin))
 	defer cancel()
-	err := remove(soon, c.client, names)
+	err := c.remove(soon)
 	if err != nil && ctx.Err() == nil {
-		err = errors.Join(c.force(ctx), remove(ctx, c.client, names))
+		err = errors.Join(c.force(ctx), c.remove(ctx))
 	}
 	c.stands = nil
 	errs = append(errs, err)
@@ -240,4 +259,16 @@ func (c *cluster) close(ctx context.Context) error {
 		c.runs = nil
 	}
 	return errors.Join(errs...)
+}
+
+// remove deletes what all runs made, and waits for its end.
+func (c *cluster) remove(ctx context.Context) error {
+	if c.named.Namespace != "" {
+		return clearRuns(ctx, c.client, c.named.Namespace, c.runs)
+	}
+	var names []string
+	for _, run := range c.runs {
+		names = append(names, namespaceOf(run, false), namespaceOf(run, true))
+	}
+	return remove(ctx, c.client, names)
 }

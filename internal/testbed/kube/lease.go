@@ -35,11 +35,14 @@ func (c *cluster) startLease(ctx context.Context) (*lease, error) {
 		return nil, err
 	}
 	life, now := int32(leaseLife.Seconds()), metav1.NowMicro()
-	api := c.client.API.CoordinationV1().Leases(namespaceOf(c.run, false))
+	api := c.client.API.CoordinationV1().Leases(c.namespace(spot{}))
 	made, err := api.Create(ctx, &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Name: leaseName, Labels: labels(c.run)},
+		ObjectMeta: metav1.ObjectMeta{Name: c.object(leaseName), Labels: labels(c.run)},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &life, AcquireTime: &now, RenewTime: &now},
 	}, metav1.CreateOptions{})
+	if kube.IsNotFound(err) {
+		return nil, fmt.Errorf("there is no namespace %s: --namespace, or namespace in the campaign's clusters, is of one that is there", c.named.Namespace)
+	}
 	if err != nil {
 		return nil, c.client.Explain("make the lease of the run", err)
 	}
@@ -164,6 +167,13 @@ func dead(ctx context.Context, client *kube.Client) ([]string, error) {
 
 // clearDead begins to delete what killed runs left.
 func (c *cluster) clearDead(ctx context.Context) error {
+	if c.named.Namespace != "" {
+		cleared, err := cleanWithin(ctx, c.client, c.named.Namespace)
+		for _, what := range cleared {
+			c.options.Say("cleared %s", what)
+		}
+		return err
+	}
 	names, err := dead(ctx, c.client)
 	if err != nil || len(names) == 0 {
 		return err
@@ -172,12 +182,20 @@ func (c *cluster) clearDead(ctx context.Context) error {
 	return deleteNamespaces(ctx, c.client, names)
 }
 
-// Clean deletes what killed runs left in a cluster, and waits until it is gone.
-func Clean(ctx context.Context, client *kube.Client) (names []string, err error) {
-	if names, err = dead(ctx, client); err != nil || len(names) == 0 {
+// Clean deletes what killed runs left in a cluster, or within a namespace that is not
+// theirs, and waits until it is gone. It says what that was: "namespace cnb-1a2b3c4d".
+func Clean(ctx context.Context, client *kube.Client, namespace string) (cleared []string, err error) {
+	if namespace != "" {
+		return cleanWithin(ctx, client, namespace)
+	}
+	names, err := dead(ctx, client)
+	if err != nil || len(names) == 0 {
 		return nil, err
 	}
-	return names, remove(ctx, client, names)
+	for _, name := range names {
+		cleared = append(cleared, "namespace "+name)
+	}
+	return cleared, remove(ctx, client, names)
 }
 
 func deleteNamespaces(ctx context.Context, client *kube.Client, names []string) error {

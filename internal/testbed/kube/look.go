@@ -19,7 +19,7 @@ type detected struct {
 // checkAccess says what the user may not do that a run needs, before anything is
 // made.
 func (c *cluster) checkAccess(ctx context.Context) error {
-	return c.client.CheckRights(ctx)
+	return c.client.CheckRights(ctx, c.named.Namespace)
 }
 
 // look sees what the cluster has.
@@ -34,6 +34,7 @@ func (c *cluster) look(ctx context.Context) (campaign.Found, error) {
 		Context: c.client.Context, Kubernetes: version.GitVersion, Nodes: map[string]result.NodeFacts{},
 		Network: c.found.network.Name, NetworkVersion: c.found.network.Version, Mode: c.found.network.Mode.Words(), Undetermined: c.found.network.Undetermined,
 	}
+	c.found.facts.Namespace = c.named.Namespace
 	for _, n := range c.nodes {
 		info := n.Status.NodeInfo
 		c.found.facts.Nodes[n.Name] = result.NodeFacts{
@@ -41,8 +42,21 @@ func (c *cluster) look(ctx context.Context) (campaign.Found, error) {
 			Architecture: info.Architecture, CPUs: int(n.Status.Capacity.Cpu().Value()), MemoryBytes: n.Status.Capacity.Memory().Value(),
 			Zone: zoneOf(n),
 		}
+		if info.KernelVersion == "" { // this user may not read nodes
+			c.found.facts.Nodes[n.Name] = result.NodeFacts{Kernel: c.kernelOf(n.Name)}
+		}
 	}
 	return found, nil
+}
+
+// kernelOf is that of a node as an agent on it tells it; "" where none stands.
+func (c *cluster) kernelOf(node string) string {
+	for _, st := range c.stands {
+		if st.node == node && st.facts.Kernel != "" {
+			return st.facts.Kernel
+		}
+	}
+	return ""
 }
 
 // seen is what the agents tell of the devices around them, inside pods and on
@@ -119,7 +133,7 @@ func (c *cluster) places(ctx context.Context) map[string]result.PlaceFacts {
 	for _, st := range c.stands {
 		st.ask(ctx)
 		out[c.placeName(st)] = result.PlaceFacts{Node: st.node, Kernel: st.facts.Kernel, MTUs: st.facts.MTUs, Sysctls: st.facts.Sysctls, Offloads: st.facts.Offloads,
-			Drivers: st.facts.Drivers, Routes: st.facts.Routes, PodStart: st.start}
+			Drivers: st.facts.Drivers, Routes: st.facts.Routes, Limits: st.limits, PodStart: st.start}
 	}
 	return out
 }

@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnibench/cnibench/internal/kube"
 )
 
 // chooseNodes gives the nodes of client and server: those that the campaign
@@ -36,6 +38,10 @@ func (c *cluster) chooseNodes(ctx context.Context) ([]corev1.Node, error) {
 // ready yet.
 func (c *cluster) tryNodes(ctx context.Context) (nodes []corev1.Node, becoming bool, err error) {
 	list, err := c.client.API.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if c.named.Namespace != "" && kube.IsForbidden(err) {
+		nodes, err = c.scout(ctx)
+		return nodes, false, err
+	}
 	if err != nil {
 		return nil, false, c.client.Explain("list nodes", err)
 	}

@@ -35,6 +35,10 @@ type stand struct {
 	agent     *agent.Client
 	facts     agent.Facts
 	start     *result.PodStart
+	// hostIPs are the addresses of its node, limits what its pod was given by the
+	// cluster, "cpu": "500m".
+	hostIPs []string
+	limits  map[string]string
 	// away is since when no agent could be started; zero: one could.
 	away time.Time
 }
@@ -60,13 +64,17 @@ func (s *stand) mtu(family string) int {
 // makePod makes the next pod of a spot.
 func (c *cluster) makePod(ctx context.Context, st *stand) error {
 	st.made++
-	st.pod, st.addresses = st.spot.name(), nil
+	st.pod, st.addresses = c.object(st.spot.name()), nil
 	if st.made > 1 {
 		st.pod += fmt.Sprintf("-again-%d", st.made)
 	}
 	pod := c.podOf(st.spot, st.pod)
-	_, err := c.client.API.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
-	if err != nil && st.spot.host && kube.IsForbidden(err) {
+	taken, err := c.client.API.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
+	if err == nil {
+		c.limit(st, taken)
+		return unfitting(taken)
+	}
+	if st.spot.host && kube.IsForbidden(err) {
 		c.noHost = c.client.Explain("make pod "+pod.Name, err).Error()
 		c.options.Say("no pods in their node's network, so no baseline: %s", c.noHost)
 		delete(c.stands, st.spot)
@@ -91,7 +99,7 @@ func (c *cluster) podOf(s spot, name string) *corev1.Pod {
 	}
 	return &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{
 		HostNetwork: s.host,
-		Affinity:    onNode(c.nodes[s.node-1].Name),
+		Affinity:    c.whereTo(s),
 		Containers: []corev1.Container{{
 			Name: container, Image: c.options.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 			Command: []string{image.Program, "agent", "--wait"},
@@ -107,6 +115,30 @@ func (c *cluster) podOf(s spot, name string) *corev1.Pod {
 		EnableServiceLinks:            &no,
 		DNSPolicy:                     corev1.DNSDefault,
 	}}
+}
+
+// limit notes what limits the cluster gave a pod, which asked for none.
+func (c *cluster) limit(st *stand, pod *corev1.Pod) {
+	st.limits = nil
+	for name, quantity := range pod.Spec.Containers[0].Resources.Limits {
+		if st.limits == nil {
+			st.limits = map[string]string{}
+		}
+		st.limits[string(name)] = quantity.String()
+	}
+	if cpu, limited := st.limits["cpu"]; limited && !c.limited {
+		c.limited = true
+		c.options.Say("a LimitRange of namespace %s gives pods %s CPUs at most, which throttles what is measured", pod.Namespace, cpu)
+	}
+}
+
+// whereTo leaves the scheduler a spot's node, or, while nodes are being found, one
+// that has no pod of the run.
+func (c *cluster) whereTo(s spot) *corev1.Affinity {
+	if s.node > len(c.nodes) {
+		return apart(c.run)
+	}
+	return onNode(c.nodes[s.node-1].Name)
 }
 
 // onNode leaves the scheduler one node; unlike spec.nodeName it still looks at
@@ -129,6 +161,13 @@ func (c *cluster) raise(ctx context.Context, st *stand) error {
 		if a, err := netip.ParseAddr(ip.IP); err == nil {
 			st.addresses = append(st.addresses, a)
 		}
+	}
+	st.hostIPs = nil
+	for _, ip := range pod.Status.HostIPs {
+		st.hostIPs = append(st.hostIPs, ip.IP)
+	}
+	if st.hostIPs == nil && pod.Status.HostIP != "" { // before Kubernetes 1.29
+		st.hostIPs = []string{pod.Status.HostIP}
 	}
 	return c.startAgent(ctx, st)
 }
@@ -212,6 +251,9 @@ func (c *cluster) revive(ctx context.Context, s spot) (*stand, error) {
 }
 
 func (c *cluster) namespaceGone(ctx context.Context, s spot) (bool, error) {
+	if c.named.Namespace != "" {
+		return false, nil // it is not ours, and nothing is made anew in another
+	}
 	ns, err := c.client.API.CoreV1().Namespaces().Get(ctx, c.namespace(s), metav1.GetOptions{})
 	if kube.IsNotFound(err) {
 		return true, nil

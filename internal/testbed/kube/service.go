@@ -26,9 +26,9 @@ func (c *cluster) makeService(ctx context.Context, r route) error {
 		family = corev1.IPv6Protocol
 	}
 	svc := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: r.name(), Namespace: c.namespace(r.to), Labels: labels(c.run)},
+		ObjectMeta: metav1.ObjectMeta{Name: c.object(r.name()), Namespace: c.namespace(r.to), Labels: labels(c.run)},
 		Spec: corev1.ServiceSpec{
-			Selector: map[string]string{endLabel: r.to.name()}, IPFamilyPolicy: &single, IPFamilies: []corev1.IPFamily{family},
+			Selector: map[string]string{endLabel: r.to.name(), runLabel: c.run}, IPFamilyPolicy: &single, IPFamilies: []corev1.IPFamily{family},
 			Ports: []corev1.ServicePort{{Name: "tcp", Protocol: corev1.ProtocolTCP, Port: servicePort}, {Name: "udp", Protocol: corev1.ProtocolUDP, Port: servicePort}},
 		},
 	}
@@ -65,7 +65,7 @@ func (c *cluster) target(ctx context.Context, r route, to *stand) (netip.AddrPor
 	}
 	switch r.path {
 	case result.PathPodToClusterIP:
-		svc, err := c.client.API.CoreV1().Services(c.namespace(r.to)).Get(ctx, r.name(), metav1.GetOptions{})
+		svc, err := c.client.API.CoreV1().Services(c.namespace(r.to)).Get(ctx, c.object(r.name()), metav1.GetOptions{})
 		if err != nil {
 			return netip.AddrPort{}, c.client.Explain("read service "+r.name(), err)
 		}
@@ -100,7 +100,7 @@ func (c *cluster) nodeAddress(r route) (netip.Addr, error) {
 // that of its one ready endpoint.
 func (c *cluster) published(ctx context.Context, r route) (netip.Addr, error) {
 	slices, err := c.client.API.DiscoveryV1().EndpointSlices(c.namespace(r.to)).List(ctx,
-		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + r.name()})
+		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + c.object(r.name())})
 	if err != nil {
 		return netip.Addr{}, c.client.Explain("read the endpoints of service "+r.name(), err)
 	}
