@@ -66,6 +66,7 @@ func DetectionRights() []Right {
 		{For: "which network runs, and its version", Group: "apps", Resources: []string{"daemonsets"}, Verbs: []string{"list"}},
 		{For: "how the network is configured", Resources: []string{"configmaps"}, Verbs: []string{"get"}, Names: configMapNames()},
 		{For: "Calico's encapsulation and data plane", Group: calicoGroup, Resources: []string{"felixconfigurations", "ippools"}, Verbs: []string{"list"}, OfCluster: true},
+		{For: "the same, of Calico from v3.32 on", Group: calicoV3Group, Resources: []string{"felixconfigurations", "ippools"}, Verbs: []string{"list"}, OfCluster: true},
 	}
 }
 

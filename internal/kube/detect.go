@@ -76,7 +76,7 @@ type detector struct {
 // detectors is every network that is known, those first that contain others.
 func detectors() []detector {
 	return []detector{
-		canal(), calico(), cilium(), antrea(), weave(), kubeRouter(), kindnet(), ovn(), awsVPC(), flannel(),
+		canal(), calico(), cilium(), antrea(), weave(), kubeRouter(), kindnet(), ovn(), awsVPC(), flannel(), spiderpool(),
 	}
 }
 
@@ -116,9 +116,7 @@ func (e *evidence) network() Network {
 		}
 		n.lacks("version", why)
 	}
-	if n.Mode.KubeProxy == "" {
-		e.proxy(&n)
-	}
+	e.proxy(&n)
 	known := n.Mode.Words()
 	for _, what := range []string{"encapsulation", "routing", "kube_proxy", "encryption", "policy_engine"} {
 		if known[what] == "" && !n.said(what) {
@@ -156,17 +154,26 @@ func (e *evidence) candidates() (found []detector, by string) {
 	return outer(found), byConfiguration
 }
 
-// outer leaves Calico and flannel out where they are parts of Canal.
+// outer leaves Calico and flannel out where they are parts of Canal, and what is
+// beside Spiderpool where the pod is in the nodes' network.
 func outer(found []detector) []detector {
 	if len(found) > 0 && found[0].name == "canal" {
-		return found[:1]
+		found = found[:1]
+	}
+	if i := slices.IndexFunc(found, func(d detector) bool { return d.name == "spiderpool" }); i >= 0 {
+		return found[i : i+1]
 	}
 	return found
 }
 
-// onlyPolicy tells of an agent that enforces policies for another network.
+// onlyPolicy tells of an agent that enforces policies for another network, or is there
+// for other devices than the one that is measured.
 func (e *evidence) onlyPolicy(d detector) bool {
 	switch d.name {
+	case "antrea":
+		return e.antreaBeside()
+	case "spiderpool":
+		return !e.underlay()
 	case "calico", "canal":
 		return !e.isCanal() && (e.env("calico-node", "CALICO_NETWORKING_BACKEND") == "none" || e.env("calico-node", "FELIX_INTERFACEPREFIX") == "eni")
 	case "kube-router":
@@ -187,10 +194,15 @@ func (n *Network) said(what string) bool {
 // confirm holds the variant that configuration names against the devices that
 // were seen: an agent may not have taken a new configuration yet.
 func (e *evidence) confirm(n *Network) {
+	if name, _, _ := strings.Cut(n.Name, "/"); e.underlay() && n.Name != Unknown && name != "spiderpool" && name != e.seen.Pod.Drivers["eth0"] {
+		n.lacks("network", fmt.Sprintf("it is configured as %s, but a pod's eth0 is a %s: another plugin attached it", n.Name, e.seen.Pod.Drivers["eth0"]))
+		n.Name, n.Version, n.Mode = Unknown, "", Mode{KubeProxy: n.Mode.KubeProxy}
+		return
+	}
 	device, known := map[string]string{
 		"flannel/vxlan": "flannel.1", "canal": "flannel.1", "flannel/udp": "flannel0", "flannel/ipip": "flannel.ipip", "flannel/wireguard": "flannel-wg",
 		"calico/vxlan": "vxlan.calico", "calico/ipip": "tunl0", "cilium/vxlan": "cilium_vxlan", "cilium/geneve": "cilium_geneve", "cilium/native": "cilium_host",
-		"antrea/geneve": "antrea-gw0", "antrea/noencap": "antrea-gw0", "kube-router": "kube-bridge", "weave/fastdp": "weave", "weave/sleeve": "weave",
+		"antrea/geneve": "antrea-gw0", "antrea/vxlan": "antrea-gw0", "antrea/wireguard": "antrea-wg0", "antrea/noencap": "antrea-gw0", "kube-router": "kube-bridge", "weave/fastdp": "weave", "weave/sleeve": "weave",
 	}[n.Name]
 	if !known || len(e.seen.Node.MTUs) == 0 {
 		return

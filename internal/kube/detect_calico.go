@@ -37,7 +37,38 @@ func readCanal(e *evidence, n *Network) {
 	if n.Mode.Encapsulation != "vxlan" { // as it ships
 		n.Name += "/" + cmp.Or(n.Mode.Encapsulation, Unknown)
 	}
-	n.Mode.PolicyEngine = "calico (iptables)"
+	e.felixEngine(n)
+}
+
+// felixEngine finds out by what Felix enforces policies. From v3.32 on it follows
+// kube-proxy (nftablesMode Auto); before, it had to be told to be in nftables.
+func (e *evidence) felixEngine(n *Network) {
+	bpf := e.felixSays("FELIX_BPFENABLED", func(f felixConfiguration) *bool { return f.Spec.BPFEnabled })
+	if bpf == "true" {
+		n.Mode.KubeProxy, n.Mode.PolicyEngine = "calico (eBPF)", "calico (eBPF)"
+		return
+	}
+	if bpf == "" {
+		n.lacks("policy_engine", "Calico's, but Felix's configuration cannot be read: iptables, nftables or eBPF")
+		return
+	}
+	mode := e.env("calico-node", "FELIX_NFTABLESMODE")
+	for _, f := range e.felix {
+		if f.Metadata.Name == "default" {
+			mode = cmp.Or(mode, f.Spec.NFTablesMode)
+		}
+	}
+	e.proxy(n)
+	switch mode = strings.ToLower(mode); {
+	case mode == "enabled", mode == "auto" && n.Mode.KubeProxy == "nftables":
+		n.Mode.PolicyEngine = "calico (nftables)"
+	case mode == "auto" && n.Mode.KubeProxy == "":
+		n.lacks("policy_engine", "Calico's, in iptables or nftables as kube-proxy is (nftablesMode Auto), whose mode is not known")
+	case mode == "" && n.Mode.KubeProxy == "nftables":
+		n.lacks("policy_engine", "Calico's, in iptables or nftables by its version: kube-proxy is in nftables, and nftablesMode is not set")
+	default:
+		n.Mode.PolicyEngine = "calico (iptables)"
+	}
 }
 
 // readCalico reads the pools that addresses are taken from, and Felix's
@@ -69,19 +100,7 @@ func readCalico(e *evidence, n *Network) {
 	case backend == "vxlan":
 		n.Mode.Routing = "node routes"
 	}
-	switch {
-	case bpf == "true":
-		n.Mode.KubeProxy, n.Mode.PolicyEngine = "calico (eBPF)", "calico (eBPF)"
-	case bpf == "":
-		n.lacks("policy_engine", "Calico's, but Felix's configuration cannot be read: iptables, nftables or eBPF")
-	default:
-		n.Mode.PolicyEngine = "calico (iptables)"
-		for _, f := range e.felix {
-			if f.Metadata.Name == "default" && f.Spec.NFTablesMode == "Enabled" {
-				n.Mode.PolicyEngine = "calico (nftables)"
-			}
-		}
-	}
+	e.felixEngine(n)
 	switch e.felixSays("FELIX_WIREGUARDENABLED", func(f felixConfiguration) *bool { return f.Spec.WireguardEnabled }) {
 	case "true":
 		n.Mode.Encryption = "wireguard"

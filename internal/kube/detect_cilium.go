@@ -41,17 +41,21 @@ func readCilium(e *evidence, n *Network) {
 		n.Mode.KubeProxy = "cilium (eBPF)"
 	case "partial", "probe":
 		n.lacks("kube_proxy", "Cilium replaces it in part")
+	default: // "only enables per-packet in-cluster load-balancing of ClusterIP services" (v1.18, kubeproxy-free.rst)
+		e.besideProxy(n, "cilium (eBPF)")
 	}
 	switch {
 	case config["enable-wireguard"] == "true":
 		n.Mode.Encryption = "wireguard"
 	case config["enable-ipsec"] == "true":
 		n.Mode.Encryption = "ipsec"
+	case config["enable-ztunnel"] == "true":
+		n.Mode.Encryption = "ztunnel"
 	default:
 		n.Mode.Encryption = "none"
 	}
 	n.Mode.PolicyEngine = "cilium (eBPF)"
-	if config["enable-policy"] == "never" {
+	if config["enable-policy"] == "never" || config["enable-k8s-networkpolicy"] == "false" || config["policy-audit-mode"] == "true" {
 		n.Mode.PolicyEngine = "none"
 	}
 }

@@ -80,7 +80,9 @@ func (e *evidence) readBackend(n *Network, configMap string) string {
 func (e *evidence) policyBeside(n *Network) {
 	switch {
 	case e.agent("calico-node") != nil:
-		n.Mode.PolicyEngine = "calico (iptables)"
+		e.felixEngine(n)
+	case e.agent("antrea-agent") != nil:
+		n.Mode.PolicyEngine = "antrea (Open vSwitch)"
 	case e.agent("kube-router") != nil && e.flag("kube-router", "run-firewall") != "false":
 		n.Mode.PolicyEngine = "kube-router (iptables)"
 	case e.agent("kube-network-policies") != nil:

@@ -13,32 +13,56 @@ func antrea() detector {
 	return detector{name: "antrea", agents: []string{"antrea-agent"}, read: readAntrea}
 }
 
+// antreaConfig is what matters of antrea-agent.conf.
+type antreaConfig struct {
+	FeatureGates          map[string]bool `yaml:"featureGates"`
+	TrafficEncapMode      string          `yaml:"trafficEncapMode"`
+	TunnelType            string          `yaml:"tunnelType"`
+	TrafficEncryptionMode string          `yaml:"trafficEncryptionMode"`
+	AntreaProxy           struct {
+		Enable   *bool `yaml:"enable"`
+		ProxyAll bool  `yaml:"proxyAll"`
+	} `yaml:"antreaProxy"`
+}
+
+func (e *evidence) antreaConfig() (config antreaConfig, ok bool, err error) {
+	text, ok := e.configMaps["antrea-config"]["antrea-agent.conf"]
+	return config, ok, yaml.Unmarshal([]byte(text), &config)
+}
+
+// antreaBeside tells of an Antrea that enforces policies for another network, as on
+// EKS and AKS.
+func (e *evidence) antreaBeside() bool {
+	config, ok, err := e.antreaConfig()
+	return ok && err == nil && strings.EqualFold(config.TrafficEncapMode, "networkPolicyOnly")
+}
+
 func readAntrea(e *evidence, n *Network) {
 	n.Name, n.Mode.PolicyEngine = "antrea", "antrea (Open vSwitch)"
-	text, ok := e.configMaps["antrea-config"]["antrea-agent.conf"]
+	config, ok, err := e.antreaConfig()
 	if !ok {
 		n.lacks("encapsulation", "there is no ConfigMap antrea-config that can be read")
 		return
 	}
-	var config struct {
-		TrafficEncapMode      string `yaml:"trafficEncapMode"`
-		TunnelType            string `yaml:"tunnelType"`
-		TrafficEncryptionMode string `yaml:"trafficEncryptionMode"`
-		AntreaProxy           struct {
-			ProxyAll bool `yaml:"proxyAll"`
-		} `yaml:"antreaProxy"`
-	}
-	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
+	if err != nil {
 		n.lacks("encapsulation", fmt.Sprintf("ConfigMap antrea-config is not understood: %v", err))
 		return
 	}
 	n.Mode.Encryption = strings.ToLower(cmp.Or(config.TrafficEncryptionMode, "none"))
-	if config.AntreaProxy.ProxyAll {
+	gate, gated := config.FeatureGates["AntreaProxy"]
+	switch off := config.AntreaProxy.Enable != nil && !*config.AntreaProxy.Enable || gated && !gate; {
+	case off:
+	case config.AntreaProxy.ProxyAll:
 		n.Mode.KubeProxy = "antrea (Open vSwitch)"
+	default: // AntreaProxy is on unless it is switched off, for what pods send to ClusterIPs
+		e.besideProxy(n, "antrea (Open vSwitch)")
 	}
 	switch strings.ToLower(cmp.Or(config.TrafficEncapMode, "encap")) {
 	case "encap":
 		n.Mode.Encapsulation, n.Mode.Routing = strings.ToLower(cmp.Or(config.TunnelType, "geneve")), "tunnel"
+		if n.Mode.Encryption == "wireguard" { // then tunnelType has no effect (antrea-agent.conf)
+			n.Mode.Encapsulation = "wireguard"
+		}
 		n.Name += "/" + n.Mode.Encapsulation
 	case "noencap":
 		n.Mode.Encapsulation, n.Mode.Routing = "none", "node routes"

@@ -63,6 +63,23 @@ func awsVPC() detector {
 	}}
 }
 
+// underlay tells of a pod whose eth0 is a device in the nodes' own network.
+func (e *evidence) underlay() bool {
+	driver := e.seen.Pod.Drivers["eth0"]
+	return driver == "macvlan" || driver == "ipvlan"
+}
+
+// spiderpool is Spiderpool where it attaches pods' eth0 to the nodes' network
+// (charts/spiderpool, DaemonSet spiderpool-agent). Beside another network it gives pods
+// more devices, and eth0 is the other's.
+func spiderpool() detector {
+	return detector{name: "spiderpool", agents: []string{"spiderpool-agent"}, read: func(e *evidence, n *Network) {
+		n.Name = "spiderpool/" + e.seen.Pod.Drivers["eth0"]
+		n.Mode.Encapsulation, n.Mode.Routing, n.Mode.Encryption = "none", "the nodes' network", "none"
+		n.lacks("policy_engine", "Spiderpool has none, and a plugin chained after it may")
+	}}
+}
+
 // plain is a network without agents: a plugin of the nodes alone, which only the
 // pod itself tells.
 func plain(e *evidence, n *Network) {

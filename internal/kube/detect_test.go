@@ -55,7 +55,11 @@ func serve(t *testing.T, objects []map[string]interface{}, forbidden ...string) 
 		case "ConfigMap":
 			single["/api/v1/namespaces/"+meta["namespace"].(string)+"/configmaps/"+meta["name"].(string)] = o
 		case "IPPool", "FelixConfiguration":
-			path := "/apis/crd.projectcalico.org/v1/" + strings.ToLower(o["kind"].(string)) + "s"
+			group, named := o["apiVersion"].(string)
+			if !named {
+				group = "crd.projectcalico.org/v1"
+			}
+			path := "/apis/" + group + "/" + strings.ToLower(o["kind"].(string)) + "s"
 			lists[path] = append(lists[path], o)
 		default:
 			t.Fatalf("an object of the kind %v", o["kind"])
@@ -123,7 +127,7 @@ func TestDetectWithoutRights(t *testing.T) {
 	f := load(t, "testdata/detect/calico-ipip.yaml")
 	got := serve(t, f.Objects, "/apis/", "/configmaps/").Detect(t.Context(), f.Seen)
 	all := strings.Join(got.Undetermined, "\n")
-	for _, want := range []string{"network: DaemonSets cannot be read", "DaemonSets: no /apis/", "calico-config, canal-config, cilium-config, kube-flannel-cfg, kube-proxy: no /configmaps/", "ippools.crd.projectcalico.org: no /apis/", "kube_proxy: "} {
+	for _, want := range []string{"network: DaemonSets cannot be read", "DaemonSets: no /apis/", "calico-config, canal-config, cilium-config, kube-flannel-cfg, kube-proxy, kube-proxy-config: no /configmaps/", "ippools.crd.projectcalico.org: no /apis/", "kube_proxy: "} {
 		if !strings.Contains(all, want) {
 			t.Errorf("it does not say %q:\n%s", want, all)
 		}

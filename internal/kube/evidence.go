@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -26,8 +27,13 @@ type evidence struct {
 	unread []string
 }
 
-// calicoGroup is the API group of Calico's own objects.
-const calicoGroup = "crd.projectcalico.org"
+// Calico's own objects are in the one group or, from v3.32 on, in the other
+// (docs.tigera.io, native v3 CRDs), which an API server of Calico's may serve beside
+// the first.
+const (
+	calicoGroup   = "crd.projectcalico.org"
+	calicoV3Group = "projectcalico.org"
+)
 
 // ipPool and felixConfiguration are the parts of Calico's objects that matter.
 type ipPool struct {
@@ -48,6 +54,20 @@ type felixConfiguration struct {
 	} `json:"spec"`
 }
 
+// beside are the ConfigMaps that are where their network's agent is, wherever that is.
+func (e *evidence) beside() [][2]string {
+	var all [][2]string
+	for _, ds := range e.daemonSets {
+		for _, c := range ds.Spec.Template.Spec.Containers {
+			name := map[string]string{"cilium-agent": "cilium-config", "antrea-agent": "antrea-config", "kube-flannel": "kube-flannel-cfg"}[c.Name]
+			if id := [2]string{ds.Namespace, name}; name != "" && !slices.Contains(configMaps(), id) {
+				all = append(all, id)
+			}
+		}
+	}
+	return all
+}
+
 // configMaps are where networks keep their configuration: namespace and name.
 func configMaps() [][2]string {
 	return [][2]string{
@@ -59,6 +79,7 @@ func configMaps() [][2]string {
 		{"kube-flannel", "kube-flannel-cfg"},
 		{"kube-system", "kube-flannel-cfg"},
 		{"kube-system", "kube-proxy"},
+		{"kube-system", "kube-proxy-config"},
 	}
 }
 
@@ -85,7 +106,7 @@ func (c *Client) gather(ctx context.Context) *evidence {
 	}
 	var refused []string
 	var why error
-	for _, id := range configMaps() {
+	for _, id := range slices.Concat(configMaps(), e.beside()) {
 		m, err := c.API.CoreV1().ConfigMaps(id[0]).Get(ctx, id[1], metav1.GetOptions{})
 		switch {
 		case err == nil:
@@ -114,12 +135,23 @@ func calicoObjects[T any](ctx context.Context, c *Client, e *evidence, resource 
 	if rest == nil {
 		return nil // a client of parts, without a server
 	}
-	answer := rest.Get().AbsPath("/apis", calicoGroup, "v1", resource).Do(ctx)
-	raw, err := answer.Raw()
-	if err != nil {
-		err = answer.Error() // it has the server's own words
+	list := func(path ...string) ([]byte, error) {
+		answer := rest.Get().AbsPath(append([]string{"/apis"}, path...)...).Do(ctx)
+		if err := answer.Error(); err != nil { // it has the server's own words
+			return nil, err
+		}
+		return answer.Raw()
 	}
-	if IsNotFound(err) {
+	raw, newErr := list(calicoV3Group, "v3", resource)
+	err := newErr
+	if newErr != nil {
+		raw, err = list(calicoGroup, "v1", resource)
+	}
+	switch {
+	case IsNotFound(err) && IsNotFound(newErr):
+		return nil
+	case IsNotFound(err):
+		e.have(resource+"."+calicoV3Group, newErr)
 		return nil
 	}
 	var all struct {
@@ -177,20 +209,24 @@ func (e *evidence) env(agent, name string) string {
 	return ""
 }
 
-// flag is the value of --NAME=VALUE of an agent's command line; "true" for a bare
-// --NAME.
+// flag is the value of --NAME=VALUE or --NAME VALUE of an agent's command line; "true"
+// for a bare --NAME.
 func (e *evidence) flag(agent, name string) string {
 	c := e.agent(agent)
 	if c == nil {
 		return ""
 	}
-	for _, arg := range slices.Concat(c.Command, c.Args) {
+	argv := slices.Concat(c.Command, c.Args)
+	for i, arg := range argv {
 		flag, value, ok := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-		if flag == name {
-			if !ok {
-				return "true"
-			}
+		switch {
+		case flag != name || !strings.HasPrefix(arg, "-"):
+		case ok:
 			return value
+		case i+1 < len(argv) && !strings.HasPrefix(argv[i+1], "-"):
+			return argv[i+1]
+		default:
+			return "true"
 		}
 	}
 	return ""
@@ -212,8 +248,20 @@ func (e *evidence) annotation(name string) (value string, several bool) {
 	return value, false
 }
 
-// proxy finds kube-proxy's mode.
+// besideProxy is for a network that carries the ClusterIPs of pods out itself and
+// leaves all other services to kube-proxy.
+func (e *evidence) besideProxy(n *Network, who string) {
+	e.proxy(n)
+	if n.Mode.KubeProxy != "" {
+		n.Mode.KubeProxy += ", but ClusterIPs for pods: " + who
+	}
+}
+
+// proxy finds kube-proxy's mode, once.
 func (e *evidence) proxy(n *Network) {
+	if n.Mode.KubeProxy != "" || n.said("kube_proxy") {
+		return
+	}
 	if _, ipvs := e.seen.Node.MTUs["kube-ipvs0"]; ipvs {
 		n.Mode.KubeProxy = "ipvs"
 		return
@@ -227,10 +275,15 @@ func (e *evidence) proxy(n *Network) {
 		n.lacks("kube_proxy", "there is neither a DaemonSet nor a ConfigMap kube-proxy that can be read: none, or part of another program")
 		return
 	}
+	text := cmp.Or(config["config.conf"], e.configMaps["kube-proxy-config"]["config"]) // kubeadm's, EKS'
+	if text == "" {
+		n.lacks("kube_proxy", "its ConfigMap has no configuration under a name that is known")
+		return
+	}
 	var parsed struct {
 		Mode string `yaml:"mode"`
 	}
-	if err := yaml.Unmarshal([]byte(config["config.conf"]), &parsed); err != nil {
+	if err := yaml.Unmarshal([]byte(text), &parsed); err != nil {
 		n.lacks("kube_proxy", fmt.Sprintf("its ConfigMap is not understood: %v", err))
 		return
 	}
