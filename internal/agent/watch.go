@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/probe"
 	"github.com/cnibench/cnibench/internal/workload"
@@ -49,7 +52,10 @@ func (w *watch) close() error {
 func (w *watch) start() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	runtime.LockOSThread() // so that the clock before and after is of one thread
+	defer runtime.UnlockOSThread()
 	w.began = time.Now()
+	before, errBefore := threadTime()
 	for _, p := range w.list {
 		if err := p.Start(); err != nil {
 			w.doubt(p, err)
@@ -57,6 +63,16 @@ func (w *watch) start() {
 		}
 		w.probes = append(w.probes, p)
 	}
+	if after, err := threadTime(); err == nil && errBefore == nil && len(w.probes) > 0 {
+		w.values[probe.FirstEdgeSeconds] = (after - before).Seconds()
+	}
+}
+
+// threadTime is the CPU time of the calling thread.
+func threadTime() (time.Duration, error) {
+	var t unix.Timespec
+	err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t)
+	return time.Duration(t.Nano()), err
 }
 
 // stop reads the second edge.

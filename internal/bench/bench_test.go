@@ -280,7 +280,7 @@ func TestRunRecordsIdle(t *testing.T) {
 	for _, s := range store.records {
 		for _, end := range []string{result.ClientNode, result.ServerNode} {
 			idle := s.Probes[end+result.IdleSuffix]["window_seconds"]
-			if idle < 0.02 || s.Probes[end]["window_seconds"] <= 0 || s.Machines[end] == "" {
+			if idle < 0.02 || s.Probes[end]["window_seconds"] <= 0 || s.Probes[end]["first_edge_cpu_seconds"] <= 0 || s.Machines[end] == "" {
 				t.Errorf("%s %s: %v %v", s.ID, end, s.Probes, s.Machines)
 			}
 			if was, known := byBlock[s.Block]; known && was != idle {

@@ -12,6 +12,11 @@ import (
 // only the tool itself knows when it began.
 const WindowSeconds = "window_seconds"
 
+// FirstEdgeSeconds is the name under which the agent puts the CPU time that reading
+// the first edge of all probes took. It falls inside the window: what the traffic may
+// have lost.
+const FirstEdgeSeconds = "first_edge_cpu_seconds"
+
 // Probe reads a counter at both edges of the measured window. A value that
 // could not be read is absent from the map, with a reason among the errors.
 type Probe interface {

@@ -63,7 +63,8 @@ func stacked() Input {
 					end["cpu_system_seconds"] += end[unit.ComponentSeconds(k.Name)]
 				}
 				end[unit.ComponentSeconds("elsewhere")] = 0.1
-				s.Probes = map[string]map[string]float64{"client_node": {"window_seconds": 1}, "server_node": end}
+				end["first_edge_cpu_seconds"], end["stack_samples"] = 1.5e-3, 1000
+				s.Probes = map[string]map[string]float64{"client_node": {"window_seconds": 1, "first_edge_cpu_seconds": 0.5e-3}, "server_node": end}
 				samples = append(samples, s)
 			}
 		}

@@ -22,12 +22,14 @@ type explained struct {
 	// Missing says what the campaign lacks for a full explanation.
 	Missing  []string      `json:"missing,omitempty"`
 	Networks []Explanation `json:"networks"`
+	// ProbeCost is what reading the probes took; nil where no sample tells it.
+	ProbeCost *stat.ProbeCost `json:"probe_cost,omitempty"`
 }
 
 // ExplainJSON writes where the cost of each network goes, for programs.
 func ExplainJSON(w io.Writer, in Input) error {
 	d := newDocument(in)
-	out := explained{Schema: ExplainSchema, Campaign: d.title(), Missing: d.unexplained(), Networks: []Explanation{}}
+	out := explained{Schema: ExplainSchema, Campaign: d.title(), Missing: d.unexplained(), Networks: []Explanation{}, ProbeCost: d.Analysis.ProbeCost}
 	out.Networks = append(out.Networks, d.explanations()...)
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -73,8 +75,29 @@ func Explain(w io.Writer, in Input, opt Options) error {
 			}
 		}
 	}
+	if words := probeCostWords(d.Analysis.ProbeCost); words != "" && len(all) > 0 {
+		lines = append(append(lines, ""), sc.wrap(words, "", "")...)
+	}
 	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
 	return err
+}
+
+// probeCostWords says what reading the probes took, as the samples tell it; "" where
+// they do not.
+func probeCostWords(p *stat.ProbeCost) string {
+	if p == nil {
+		return ""
+	}
+	plain := func(e stat.Estimate, of string) string { return unit.Estimate(e.Value, math.NaN(), of) }
+	out := fmt.Sprintf("The probes of a sample began with %s of CPU time inside its window, both ends together, %s of one core's",
+		plain(p.FirstEdge, "s"), unit.Percent(p.Share.Value, math.NaN()))
+	if e := p.StacksPerSecond; e != nil {
+		out += fmt.Sprintf(", and took %s kernel stacks a second in it (docs/probes.md counts what one takes)", unit.Estimate(math.Round(e.Value), math.NaN(), ""))
+	}
+	if e := p.NodeRead; e != nil {
+		out += fmt.Sprintf("; rules and memory of the nodes were read outside it, in %s", plain(*e, "s"))
+	}
+	return out + "."
 }
 
 func otherChoiceWords(e Explanation) []string {

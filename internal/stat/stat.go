@@ -188,6 +188,8 @@ type Analysis struct {
 	Meshes []Mesh `json:"meshes,omitempty"`
 	// PolicySweeps has each set of cells that differ in the number of policies alone.
 	PolicySweeps []PolicySweep `json:"policy_sweeps,omitempty"`
+	// ProbeCost is what reading the probes took; nil where no sample tells it.
+	ProbeCost *ProbeCost `json:"probe_cost,omitempty"`
 	// CrossChecks hold the native engine against published tools, where a
 	// campaign has both with the same factors.
 	CrossChecks []CrossCheck `json:"cross_checks,omitempty"`
@@ -223,7 +225,7 @@ func (c *campaign) analyse() Analysis {
 	}
 	a.Rankings, a.Goals = c.rankings(a), c.goals()
 	a.Meshes = c.meshes(a.Cells)
-	a.PolicySweeps = c.policySweeps()
+	a.PolicySweeps, a.ProbeCost = c.policySweeps(), c.probeCost()
 	a.CrossChecks, a.RoundTrips = c.crossChecks(), c.roundTripChecks()
 	a.Warnings = c.warnings(a, latencies)
 	a.NullTest = c.nullTest()

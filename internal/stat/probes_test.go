@@ -1,0 +1,36 @@
+package stat
+
+import (
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// What the probes took is told of the samples that tell it, and of no others: one end
+// alone is not both.
+func TestProbeCost(t *testing.T) {
+	sample := func(block int, client, server metrics) result.Sample {
+		s := okSample(rrOf("bridge"), block, metrics{"transactions_per_second": 10_000})
+		s.Probes = map[string]map[string]float64{"client_node": client, "server_node": server}
+		return s
+	}
+	without := sample(1, metrics{"window_seconds": 1}, metrics{"window_seconds": 1})
+	half := sample(2, metrics{"window_seconds": 1}, metrics{"window_seconds": 1, "first_edge_cpu_seconds": 5})
+	if p := Analyse([]result.Sample{without, half}, Options{}).ProbeCost; p != nil {
+		t.Errorf("of samples that do not tell: %+v", p)
+	}
+	both := sample(3, metrics{"window_seconds": 2, "first_edge_cpu_seconds": 1e-3, unit.MemoryReadSeconds: 4e-3, unit.NetfilterReadSeconds: 1e-3},
+		metrics{"window_seconds": 2, "first_edge_cpu_seconds": 3e-3, "stack_samples": 2000, unit.MemoryReadSeconds: 5e-3})
+	p := Analyse([]result.Sample{without, half, both}, Options{}).ProbeCost
+	if p == nil || p.StacksPerSecond == nil || p.NodeRead == nil {
+		t.Fatalf("%+v", p)
+	}
+	near(t, "first edges", p.FirstEdge.Value, 4e-3, 1e-12)
+	near(t, "share of a core", p.Share.Value, 2e-3, 1e-12)
+	near(t, "stacks a second", p.StacksPerSecond.Value, 1000, 1e-9)
+	near(t, "reading the nodes", p.NodeRead.Value, 10e-3, 1e-12)
+	if p.FirstEdge.N != 1 || p.FirstEdge.Low != nil {
+		t.Errorf("one sample has no interval: %+v", p.FirstEdge)
+	}
+}
