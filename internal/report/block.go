@@ -87,6 +87,8 @@ type column struct {
 	Number bool
 	// Wide columns hold sentences.
 	Wide bool
+	// Joined columns stay beside the one before them, where a table is broken.
+	Joined bool
 	// Of are the factors that the column is about, beside the table's; nil: none.
 	Of *result.Cell
 }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -10,20 +9,23 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// ladderTold is how a ladder's figures are told: of what they are, and one of them.
+// ladderTold is how the figures of a ladder, or of a sweep, are told: of what they are, and one of them.
 type ladderTold struct {
 	label string // "CPU time of both ends per packet"
 	plus  func(stat.Estimate) string
 }
 
-func toldOf(l stat.Ladder) ladderTold {
-	p := perWorkOf(l.Work)
+func toldOf(l stat.Ladder) ladderTold { return toldAs(l.Metric, l.Work) }
+
+// toldAs tells a cost by its metric, per unit of work.
+func toldAs(metric, work string) ladderTold {
+	p := perWorkOf(work)
 	switch {
-	case strings.HasPrefix(l.Metric, "instructions_"):
+	case strings.HasPrefix(metric, "instructions_"):
 		return ladderTold{"instructions per " + p.name, func(e stat.Estimate) string {
 			return signed(e, unit.Estimate(p.factor*e.Value, p.factor*halfwidth(e), ""))
 		}}
-	case strings.HasPrefix(l.Metric, "own_"):
+	case strings.HasPrefix(metric, "own_"):
 		return ladderTold{"CPU time of both ends per " + p.name, p.plus}
 	}
 	return ladderTold{"CPU time of the machines per " + p.name, p.plus}
@@ -65,8 +67,8 @@ func stepTable(l stat.Ladder) *table {
 	tab := &table{Columns: []column{{Head: "step", Wide: true}, {Head: "more", Number: true}, {Head: "share", Number: true}}}
 	row := func(what string, e stat.Estimate) {
 		share := ""
-		if l.Sum.Value > 0 {
-			share = unit.Percent(e.Value/l.Sum.Value, math.NaN())
+		if l.Sum.Value > 0 && apart(l.Sum) {
+			share = partOf(e.Value / l.Sum.Value)
 		}
 		tab.Rows = append(tab.Rows, []cell{text(what), {Text: told.plus(e), Value: &e.Value}, text(share)})
 	}

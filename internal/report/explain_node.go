@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/internal/unit"
@@ -119,10 +120,13 @@ func nodeTable(e Explanation) *table {
 	return tab
 }
 
-// sweeps are those of the network with the place's number of policies as the least.
+// sweeps are those that the place's number of policies is one of. None is where
+// there is no policy: that has none to leave out.
 func (d *document) sweeps(e Explanation) []stat.PolicySweep {
 	return slices.DeleteFunc(slices.Clone(d.Analysis.PolicySweeps), func(s stat.PolicySweep) bool {
-		return s.Cell.Network != e.Network || placeOf(s.Cell) != e.place
+		at := placeOf(s.Cell)
+		at.rules.policies = e.place.rules.policies
+		return s.Cell.Network != e.Network || at != e.place || e.place.rules.policies == 0 || !slices.Contains(s.Policies, e.place.rules.policies)
 	})
 }
 
@@ -130,39 +134,28 @@ func (d *document) sweeps(e Explanation) []stat.PolicySweep {
 func sweepWords(e Explanation) []string {
 	var out []string
 	for _, s := range e.Sweeps {
-		c, ok := costNamed(s.Cost)
-		if !ok {
-			continue
-		}
+		told := toldAs(s.Cost, s.Cost[strings.LastIndex(s.Cost, "_")+1:])
 		say := func(v stat.Estimate) string {
 			if !apart(v) {
-				return fmt.Sprintf("adds nothing that could be told from noise (%s)", c.shown().say(v))
+				return fmt.Sprintf("adds nothing that could be told from noise (%s) to the %s", told.plus(v), told.label)
 			}
-			if v.Value < 0 {
-				return "takes away " + c.shown().say(turned(v))
-			}
-			return "adds " + c.shown().say(v)
+			return fmt.Sprintf("adds %s to the %s", strings.TrimPrefix(told.plus(v), "+"), told.label)
 		}
-		text := fmt.Sprintf("fewer policies: for %s with %s policies, each further one %s of %s", s.Cell.Traffic(), numbers(s.Policies), say(s.PerPolicy), c.Label)
-		if s.PerRule != nil {
-			text += fmt.Sprintf("; each further rule that a packet is held against on its way %s", say(*s.PerRule))
-		} else if met := s.RulesPerPacket; met != nil {
-			text += fmt.Sprintf("; a packet is held against %s rules on its way, however many there are: those of a connection that stands pass before (tcp_crr opens one for each transaction)",
-				unit.Estimate(met[1], math.NaN(), ""))
+		text := fmt.Sprintf("fewer policies: for %s with %s policies, each further one %s", s.Cell.Traffic(), numbers(s.Policies), say(s.PerPolicy))
+		switch met := s.RulesPerPacket; {
+		case s.PerRule != nil:
+			text += "; each further rule that its packets are held against on average, on their whole way, " + say(*s.PerRule)
+		case met != nil && met[1] == 0:
+			text += "; no packet meets a rule of netfilter on its way"
+		case met != nil:
+			text += fmt.Sprintf("; a packet is held against %s rules of netfilter on its way, however many policies there are", unit.Estimate(met[1], math.NaN(), ""))
+			if s.Cell.Workload != "tcp_crr" {
+				text += ": those of a connection that stands pass before (tcp_crr opens one for each transaction)"
+			}
 		}
 		out = append(out, text+".")
 	}
 	return out
-}
-
-// turned is an estimate with the other sign.
-func turned(e stat.Estimate) stat.Estimate {
-	e.Value = -e.Value
-	if low, high, ok := e.Interval(); ok {
-		low, high = -high, -low
-		e.Low, e.High = &low, &high
-	}
-	return e
 }
 
 func numbers(all []int) string {
@@ -171,16 +164,4 @@ func numbers(all []int) string {
 		words = append(words, fmt.Sprint(n))
 	}
 	return and(words)
-}
-
-// costNamed finds a cost per unit of work by its metric.
-func costNamed(name string) (costShown, bool) {
-	for _, w := range costsByWork() {
-		for _, c := range w.costs {
-			if c.Name == name {
-				return c, true
-			}
-		}
-	}
-	return costShown{}, false
 }

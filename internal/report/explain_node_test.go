@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -65,13 +66,39 @@ func TestExplainNode(t *testing.T) {
 	for _, want := range []string{
 		"is held against 20 of 90 rules, in 12 of 46 chains", "4 rules in 2 chains; how many of them a packet meets their counters do not tell",
 		"23.1 MB resident in 1 process", "at least 768 B for 3 tracked connections", "with 0, 10 and 100 policies, each further one adds 60",
-		"each further rule that a packet is held against on its way adds 15", "1 pod answers after 30", "of the kernel's memory",
+		"to the CPU time of both ends per transaction; each further rule that its packets are held against on average, on their whole way, adds 15", "1 pod answers after 30", "of the kernel's memory",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text says nothing of %q", want)
 		}
 	}
+	if n := strings.Count(text, "fewer policies:"); n != 2 {
+		t.Errorf("fewer policies are spoken of %d times, and can be had at two places", n)
+	}
 	if strings.Contains(explain(t, stacked(), Options{Width: 100}), "On a node") {
 		t.Error("a campaign without these probes speaks of nodes")
+	}
+}
+
+// Packets that meet no rule, and those that meet the same ones however many policies
+// there are, have no cost of a rule, each for its own reason.
+func TestSweepWordsWithoutRules(t *testing.T) {
+	low, high := -1e-9, 3e-9
+	sweep := stat.PolicySweep{Cell: cellOf("cilium/native-policy", "tcp_crr", 64), Policies: []int{0, 10}, Cost: "own_cpu_seconds_per_transaction",
+		PerPolicy: stat.Estimate{Value: 1e-9, Low: &low, High: &high, N: 2}, RulesPerPacket: &[2]float64{}}
+	for _, c := range []struct {
+		workload string
+		met      [2]float64
+		want     string
+	}{
+		{"tcp_crr", [2]float64{}, "no packet meets a rule of netfilter on its way."},
+		{"tcp_rr", [2]float64{41, 41.1}, "41.1 rules of netfilter on its way, however many policies there are: those of a connection that stands"},
+		{"tcp_crr", [2]float64{41, 41.1}, "however many policies there are."},
+	} {
+		sweep.Cell.Workload, sweep.RulesPerPacket = c.workload, &c.met
+		got := sweepWords(Explanation{Sweeps: []stat.PolicySweep{sweep}})
+		if len(got) != 1 || !strings.Contains(got[0], c.want) || !strings.Contains(got[0], "nothing that could be told from noise") {
+			t.Errorf("%s: %q", c.workload, got)
+		}
 	}
 }

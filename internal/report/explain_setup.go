@@ -61,7 +61,7 @@ func setUpWords(e Explanation) string {
 		text += ", " + then + " on average"
 	}
 	if step, v, ok := longestStep(last); ok {
-		text += fmt.Sprintf("; of that, %s are %s", metricValue(v, "s"), step)
+		text += fmt.Sprintf("; the longest step, %s, takes %s of that", step, metricValue(v, "s"))
 	}
 	text += "."
 	for _, s := range slices.Backward(e.SetUps) {
@@ -76,11 +76,11 @@ func setUpWords(e Explanation) string {
 func longestStep(s SetUp) (words string, longest stat.Estimate, ok bool) {
 	for name, said := range map[string]string{
 		"pod_device_mean_seconds":  "until the device is there",
-		"pod_address_mean_seconds": "from there until it has its address",
+		"pod_address_mean_seconds": "from its device to its address",
 		"pod_route_mean_seconds":   "setting routes",
-		"pod_waiting_mean_seconds": "waiting for the plugins to end",
+		"pod_waiting_mean_seconds": "from its routes to the end of the plugins",
 		"pod_policy_mean_seconds":  "waiting for the network's agent and its policy",
-		"pod_answer_mean_seconds":  "from all that until the first answer",
+		"pod_answer_mean_seconds":  "from all that to the first answer",
 	} {
 		if v, there := s.Metrics[name]; there && (!ok || v.Value > longest.Value) {
 			words, longest, ok = said, v, true

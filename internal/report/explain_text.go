@@ -147,7 +147,7 @@ func explainTable(e Explanation) *table {
 	}
 	for _, x := range shown {
 		sub := "per " + perWorkOf(x.Attribution.Work).name
-		tab.Columns = append(tab.Columns, column{Head: x.Traffic, Sub: sub, Number: true}, column{Head: "share", Number: true}, column{Head: "more than host", Number: true})
+		tab.Columns = append(tab.Columns, column{Head: x.Traffic, Sub: sub, Number: true}, column{Head: "share", Number: true, Joined: true}, column{Head: "more than host", Number: true, Joined: true})
 	}
 	row := func(name string, of func(*stat.Attribution) (stat.Estimate, *stat.Estimate, *float64)) {
 		cells := []cell{text(name)}
@@ -160,7 +160,7 @@ func explainTable(e Explanation) *table {
 			}
 			part := text("not known")
 			if share != nil {
-				part = text(unit.Percent(*share, math.NaN()))
+				part = text(partOf(*share))
 			}
 			cells = append(cells, p.cell(seconds), part, difference)
 		}
@@ -179,7 +179,17 @@ func explainTable(e Explanation) *table {
 			return part.Seconds, part.More, part.Share
 		})
 	}
-	whole := 1.0
-	row("total", func(a *stat.Attribution) (stat.Estimate, *stat.Estimate, *float64) { return a.Total, a.More, &whole })
+	row("total", func(a *stat.Attribution) (stat.Estimate, *stat.Estimate, *float64) {
+		var whole *float64
+		for _, c := range a.Components {
+			if one := 1.0; c.Share != nil {
+				whole = &one
+			}
+		}
+		return a.Total, a.More, whole
+	})
 	return tab
 }
+
+// partOf says a share of a total: "12.3 %".
+func partOf(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }

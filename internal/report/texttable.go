@@ -17,7 +17,8 @@ const (
 )
 
 // textTable lays a table out for a terminal. One that is wider than the screen
-// is broken into several, each with the first column.
+// is broken into several, each with the first column, before columns that are not
+// joined to the one before them as long as these fit.
 func (sc screen) textTable(t table) []string {
 	if len(t.Columns) == 0 {
 		return nil
@@ -26,11 +27,7 @@ func (sc screen) textTable(t table) []string {
 	room := sc.columns - widths[0]
 	var lines []string
 	for from := 1; from < len(t.Columns) || from == 1; {
-		to, used := from, 0
-		for to < len(widths) && (to == from || used+len(columnGap)+widths[to] <= room) {
-			used += len(columnGap) + widths[to]
-			to++
-		}
+		to, used := breakAfter(t, widths, from, room)
 		bars := 0
 		if to > from {
 			bars = min((room-used)/(to-from)-1, longestBar)
@@ -45,6 +42,24 @@ func (sc screen) textTable(t table) []string {
 		from = max(to, 2)
 	}
 	return lines
+}
+
+// breakAfter is the end of the columns from one on that fit a screen's room, at
+// least one, and how much of it they use.
+func breakAfter(t table, widths []int, from, room int) (to, used int) {
+	for to = from; to < len(widths) && (to == from || used+len(columnGap)+widths[to] <= room); to++ {
+		used += len(columnGap) + widths[to]
+	}
+	for whole := to; whole > from && whole < len(widths); whole-- {
+		if t.Columns[whole].Joined {
+			continue
+		}
+		for ; to > whole; to-- {
+			used -= len(columnGap) + widths[to-1]
+		}
+		break
+	}
+	return to, used
 }
 
 // columnWidths are the widths that the columns ask for, none more than can

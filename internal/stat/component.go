@@ -12,8 +12,8 @@ type Component struct {
 	Name string `json:"name"`
 	// Seconds is its CPU time per unit of work, both ends together.
 	Seconds Estimate `json:"seconds"`
-	// Share is its share of Attribution.Total's value; nil where that is not above
-	// zero: idle time is subtracted, and a noisy machine may leave nothing.
+	// Share is its share of Attribution.Total's value; nil where that, or its interval,
+	// is not above zero: idle time is subtracted, and a noisy machine may leave nothing.
 	Share *float64 `json:"share,omitempty"`
 	// More is Seconds less that of the baseline, in blocks that have both; nil
 	// for a baseline, and where there is none.
@@ -79,7 +79,7 @@ func (c *campaign) attribution(d *cellData) *Attribution {
 		one := []string{name}
 		points := d.perWork(one, work)
 		part := Component{Name: name, Seconds: c.tables.mean(points)}
-		if a.Total.Value > 0 {
+		if low, _, known := a.Total.Interval(); a.Total.Value > 0 && (!known || low > 0) {
 			share := part.Seconds.Value / a.Total.Value
 			part.Share = &share
 		}

@@ -12,7 +12,8 @@ import (
 func Value(v float64, u string) string { return Estimate(v, math.NaN(), u) }
 
 // Estimate says v ± halfwidth, both in the base unit u, with as many digits as
-// the half-width bears: "9.12 Gbit/s ± 0.05". A half-width that is NaN is left
+// the half-width bears: "9.12 Gbit/s ± 0.05". The larger of the two picks the
+// prefix: "0.1 s ± 2.4", and not "60 ms ± 2354". A half-width that is NaN is left
 // out.
 func Estimate(v, halfwidth float64, u string) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -21,17 +22,21 @@ func Estimate(v, halfwidth float64, u string) string {
 	if u == "B" && !isWidth(halfwidth) && v == math.Trunc(v) && math.Abs(v) < 1e5 {
 		return strconv.FormatFloat(v, 'f', 0, 64) + " B" // an MTU of 1500 is not 1.5 kB
 	}
-	p := scale(v, u)
+	largest := v
+	if isWidth(halfwidth) {
+		largest = math.Max(math.Abs(v), halfwidth)
+	}
+	p := scale(largest, u)
 	digits := decimals(v/p.factor, halfwidth/p.factor)
 	if p.next != nil && math.Abs(round(v/p.factor, digits)) >= 1000 {
 		p = *p.next // 999.996 M is 1.00 G
 		digits = decimals(1, halfwidth/p.factor)
 	}
 	v, halfwidth = v/p.factor, halfwidth/p.factor
-	if !isWidth(halfwidth) && v == math.Trunc(v) && (u == "" || v == 0) {
-		digits = 0 // a count
+	if v == math.Trunc(v) && (u == "" && !isWidth(halfwidth) || v == 0 && !(halfwidth > 0)) {
+		digits = 0 // a count, or nothing at all
 	}
-	s := strconv.FormatFloat(v, 'f', digits, 64)
+	s := fixed(v, digits)
 	if p.unit != "" {
 		s += " " + p.unit
 	}
@@ -62,7 +67,7 @@ func Percent(ratio, halfwidth float64) string {
 		return "not a number"
 	}
 	digits := decimals(100*ratio, 100*halfwidth)
-	s := strconv.FormatFloat(100*ratio, 'f', digits, 64) + " %"
+	s := fixed(100*ratio, digits) + " %"
 	if isWidth(halfwidth) {
 		s += " ± " + strconv.FormatFloat(100*halfwidth, 'f', digits, 64)
 	}
@@ -89,6 +94,15 @@ func (m Metric) FormatInterval(low, high float64) string {
 
 // IsRatio tells whether the metric is a share that people read in percent.
 func (m Metric) IsRatio() bool { return strings.HasSuffix(m.Name, "_ratio") }
+
+// fixed is v with some digits behind the point; what rounds to nothing has no sign.
+func fixed(v float64, digits int) string {
+	s := strconv.FormatFloat(v, 'f', digits, 64)
+	if rest, ok := strings.CutPrefix(s, "-"); ok && strings.Trim(rest, "0.") == "" {
+		return rest
+	}
+	return s
+}
 
 func isWidth(h float64) bool { return !math.IsNaN(h) && !math.IsInf(h, 0) && h >= 0 }
 
