@@ -8,6 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/testbed"
 	kubebed "github.com/cnibench/cnibench/internal/testbed/kube"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
+	"github.com/cnibench/cnibench/internal/testbed/lab/kubernetes"
 )
 
 // both is the lab's networks of namespaces and its clusters as one testbed. Clusters
@@ -16,6 +17,8 @@ type both struct {
 	lab  *lab.Lab
 	kube *kubebed.Bed
 	labs lab.Options
+	// clusters are those that stand.
+	clusters []kubernetes.Spec
 	// runs is the cluster that goes on, "" none; all: every one does.
 	runs string
 	all  bool
@@ -56,7 +59,7 @@ func (b *both) Ends(ctx context.Context, cell result.Cell) (testbed.Ends, error)
 
 // focus freezes all clusters but one, or none.
 func (b *both) focus(ctx context.Context, name string, all bool) error {
-	for _, c := range clusters() {
+	for _, c := range b.clusters {
 		if err := lab.SetFrozen(ctx, b.labs, c.Name, !all && c.Name != name); err != nil {
 			return err
 		}

@@ -13,6 +13,9 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -40,9 +43,15 @@ func main() {
 	blocks := flag.Int("blocks", 12, "how often each cell is measured")
 	seconds := flag.Float64("seconds", 0.4, "how long each sample is")
 	seed := flag.Uint64("seed", 1, "of the order inside blocks")
+	only := flag.String("only", "", "a regular expression: pairs whose line of the table has none of it are not measured")
 	flag.Parse()
+	asked, err := regexp.Compile(*only)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench/agreement: -only:", err)
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, campaign.Sampling{Seconds: *seconds, WarmupSeconds: *seconds / 4, MinBlocks: *blocks, MaxBlocks: *blocks, Retries: 1}, *seed)
+	err = run(ctx, pairs(asked), campaign.Sampling{Seconds: *seconds, WarmupSeconds: *seconds / 4, MinBlocks: *blocks, MaxBlocks: *blocks, Retries: 1}, *seed)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench/agreement:", err)
@@ -50,7 +59,11 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, sampling campaign.Sampling, seed uint64) (err error) {
+func run(ctx context.Context, pairs []pair, sampling campaign.Sampling, seed uint64) (err error) {
+	if len(pairs) == 0 {
+		return errors.New("-only leaves nothing: its lines are like \"flannel/vxlan flannel pod-to-pod tcp_stream 1472 B\"")
+	}
+	specs := needed(pairs)
 	dir, err := os.MkdirTemp("", "cnb-agreement-")
 	if err != nil {
 		return err
@@ -65,7 +78,7 @@ func run(ctx context.Context, sampling campaign.Sampling, seed uint64) (err erro
 	labs := lab.Options{
 		Runner: r, Agent: []string{program, "agent"}, CNIPath: cni.SearchPath(""), Verb: "bench-agreement", Dir: filepath.Join(dir, "labs"),
 	}
-	named, err := up(ctx, labs, program, dir)
+	named, err := up(ctx, labs, specs, program, dir)
 	defer func() { err = errors.Join(err, down(context.WithoutCancel(ctx), labs)) }()
 	if err != nil {
 		return err
@@ -76,12 +89,12 @@ func run(ctx context.Context, sampling campaign.Sampling, seed uint64) (err erro
 	if err != nil {
 		return err
 	}
-	cells := cellsOf()
+	cells := cellsOf(pairs)
 	if _, err := bed.Prepare(ctx, inClusters(cells)); err != nil {
 		return err
 	}
 	sum, err := bench.Run(ctx, bench.Options{
-		Sampling: sampling, Testbed: &both{lab: lab.New(labs), kube: bed, labs: labs}, Store: nowhere{}, Observer: observer{},
+		Sampling: sampling, Testbed: &both{lab: lab.New(labs), kube: bed, labs: labs, clusters: specs}, Store: nowhere{}, Observer: observer{},
 		Plan: plan.Plan{
 			Schema: plan.Schema, Seed: seed, Cells: cells, MinBlocks: sampling.MinBlocks, MaxBlocks: sampling.MaxBlocks,
 			SampleSeconds: sampling.Seconds, WarmupSeconds: sampling.WarmupSeconds,
@@ -91,15 +104,15 @@ func run(ctx context.Context, sampling campaign.Sampling, seed uint64) (err erro
 	if err != nil {
 		return err
 	}
-	writeTables(os.Stdout, sum.Samples)
+	writeTables(os.Stdout, pairs, sum.Samples)
 	return nil
 }
 
 // up brings the clusters up, beside each other.
-func up(ctx context.Context, labs lab.Options, program, dir string) ([]campaign.Cluster, error) {
+func up(ctx context.Context, labs lab.Options, specs []kubernetes.Spec, program, dir string) ([]campaign.Cluster, error) {
 	var named []campaign.Cluster
 	g, ctx := errgroup.WithContext(ctx)
-	for _, c := range clusters() {
+	for _, c := range specs {
 		o := kubernetes.Options{
 			Lab: labs, BinDirs: kubernetes.BinDirs(""), Self: program, Version: imageVersion, Kubeconfig: filepath.Join(dir, c.Name+".kubeconfig"),
 		}
@@ -137,40 +150,50 @@ func clusters() []kubernetes.Spec {
 // pair is one cell in the lab and in a cluster.
 type pair struct{ lab, kube result.Cell }
 
+func (p pair) String() string {
+	return strings.Join([]string{p.lab.Network, p.kube.Cluster, p.kube.Path, p.kube.Traffic()}, " ")
+}
+
+// needed are the clusters of pairs.
+func needed(pairs []pair) []kubernetes.Spec {
+	return slices.DeleteFunc(clusters(), func(c kubernetes.Spec) bool {
+		return !slices.ContainsFunc(pairs, func(p pair) bool { return p.kube.Cluster == c.Name })
+	})
+}
+
 // tracked is the lab's network bridge on nodes that track connections, as those with
 // a kubelet do.
-const tracked = "ladder/bridge-conntrack"
+const tracked = result.RungPrefix + "bridge-conntrack"
 
 // pairs are what is compared: pods straight, and by a service where the cluster has
 // a proxy; and the cluster whose nodes have a kubelet's rules alone against the lab's
 // network that tracks connections too.
-func pairs() (all []pair) {
+func pairs(asked *regexp.Regexp) (all []pair) {
+	add := func(p pair) {
+		if asked.MatchString(p.String()) {
+			all = append(all, p)
+		}
+	}
 	for _, c := range clusters() {
-		paths := []string{result.PathPodToPod}
-		if c.Name == "bridge" {
-			paths = append(paths, tracked)
-		}
-		if c.KubeProxy != "none" {
-			paths = append(paths, result.PathPodToClusterIP)
-		}
-		for _, path := range paths {
-			for _, w := range []struct {
-				name  string
-				bytes int
-			}{{"tcp_stream", 1472}, {"tcp_rr", 64}, {"udp_stream", 1400}} {
-				in := result.Cell{
-					Network: c.CNI, Path: path, Placement: result.InterHost, Link: c.Link, Profile: "default_settings", MTU: c.MTU,
-					Workload: w.name, MessageBytes: w.bytes, Streams: 1,
-				}
-				p := pair{lab: in, kube: in}
-				p.kube.Cluster = c.Name
-				if path == tracked {
-					p.lab.Path, p.kube.Path, p.lab.Network = result.PathPodToPod, result.PathPodToPod, tracked
-				}
-				if path == result.PathPodToClusterIP {
-					p.lab.Services, p.lab.ServiceProxy = 1, c.KubeProxy
-				}
-				all = append(all, p)
+		for _, w := range []struct {
+			name  string
+			bytes int
+		}{{"tcp_stream", 1472}, {"tcp_rr", 64}, {"udp_stream", 1400}} {
+			in := result.Cell{
+				Network: c.CNI, Path: result.PathPodToPod, Placement: result.InterHost, Link: c.Link, Profile: "default_settings", MTU: c.MTU,
+				Workload: w.name, MessageBytes: w.bytes, Streams: 1,
+			}
+			p := pair{lab: in, kube: in}
+			p.kube.Cluster = c.Name
+			add(p)
+			if c.Name == "bridge" {
+				p.lab.Network = tracked
+				add(p)
+			}
+			if c.KubeProxy != "none" {
+				p.lab.Path, p.kube.Path = result.PathPodToClusterIP, result.PathPodToClusterIP
+				p.lab.Services, p.lab.ServiceProxy = 1, c.KubeProxy
+				add(p)
 			}
 		}
 	}
@@ -178,9 +201,9 @@ func pairs() (all []pair) {
 }
 
 // cellsOf are the cells of all pairs with their baselines, each once.
-func cellsOf() (all []result.Cell) {
+func cellsOf(pairs []pair) (all []result.Cell) {
 	seen := map[result.Cell]bool{}
-	for _, p := range pairs() {
+	for _, p := range pairs {
 		for _, c := range []result.Cell{p.lab, p.lab.Baseline(), p.kube, p.kube.Baseline()} {
 			if !seen[c] {
 				seen[c] = true

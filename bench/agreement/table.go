@@ -100,7 +100,7 @@ func work(s result.Sample) (float64, bool) {
 // writeTables writes, of the traffic that got through and of the CPU time that it took,
 // each pair's pods against their hosts and the ratio of both: Kubernetes by the lab.
 // The same ratio of hosts and of pods alone tells whose way differs.
-func writeTables(w io.Writer, samples []result.Sample) {
+func writeTables(w io.Writer, pairs []pair, samples []result.Sample) {
 	for _, q := range []struct {
 		title    string
 		quantity func(result.Sample) (float64, bool)
@@ -109,7 +109,7 @@ func writeTables(w io.Writer, samples []result.Sample) {
 		fmt.Fprintf(w, "\n%s:\n\n", q.title)
 		fmt.Fprintln(w, "| lab's network | cluster | path | traffic | pods ÷ hosts in the lab | in Kubernetes | Kubernetes ÷ lab | verdict | hosts: Kubernetes ÷ lab | pods: Kubernetes ÷ lab |")
 		fmt.Fprintln(w, "| --- | --- | --- | --- | ---: | ---: | ---: | --- | ---: | ---: |")
-		for _, p := range pairs() {
+		for _, p := range pairs {
 			base, kubeBase := p.lab.Baseline(), p.kube.Baseline()
 			one := func(over, under result.Cell) string { return text(v.ratio([]result.Cell{over}, []result.Cell{under})) }
 			both := v.ratio([]result.Cell{p.kube, base}, []result.Cell{p.lab, kubeBase})

@@ -22,28 +22,20 @@ const (
 
 // flannelUDP does what flannel's backend udp does.
 func flannelUDP() Network {
-	n := Network{
+	return flannel(Network{
 		Name:          "flannel/udp",
 		Summary:       "flannel with UDP from user space between nodes: cni0 bridge, flannel0 tun device",
-		Model:         "flannel v0.28.0 pkg/backend/udp (forwarder by this program), its delegate to the bridge plugin in Documentation/kube-flannel.yml",
-		LeavesOut:     flannelLeavesOut + "; the forwarder is Go, flannel's is C",
+		Model:         "flannel v0.28.0 pkg/backend/udp (forwarder by this program)",
+		LeavesOut:     "the forwarder is Go, flannel's is C",
 		Encapsulation: "udp",
 		Overhead:      flannelUDPOverhead,
-		Needs:         []netns.Feature{netns.Veth(), netns.Bridge(), netns.TUN()},
-		Wants:         []netns.Feature{netns.BridgeNetfilter()},
-		Plugins:       []string{"bridge", "host-local"},
-		SetUp: func(ctx context.Context, self Node, nodes []Node) error {
-			if err := KubernetesNode(self); err != nil {
-				return err
-			}
-			if err := flannelUDPNode(ctx, self, nodes); err != nil {
-				return fmt.Errorf("%s on %s: %w", flannelUDPDevice, self.Name, err)
-			}
-			return nil
-		},
-	}
-	n.Conflist = template(flannelConflist, n)
-	return n
+		Needs:         []netns.Feature{netns.TUN()},
+	}, func(ctx context.Context, self Node, nodes []Node) error {
+		if err := flannelUDPNode(ctx, self, nodes); err != nil {
+			return fmt.Errorf("%s on %s: %w", flannelUDPDevice, self.Name, err)
+		}
+		return nil
+	})
 }
 
 func flannelUDPNode(ctx context.Context, self Node, nodes []Node) error {

@@ -23,32 +23,23 @@ const (
 
 // flannelVXLAN does what flannel's backend vxlan does.
 func flannelVXLAN() Network {
-	n := Network{
+	return flannel(Network{
 		Name:          "flannel/vxlan",
 		Summary:       "flannel with VXLAN between nodes: cni0 bridge, flannel.1 tunnel",
-		Model:         "flannel v0.28.0 pkg/backend/vxlan, its delegate to the bridge plugin in Documentation/kube-flannel.yml",
-		LeavesOut:     flannelLeavesOut,
+		Model:         "flannel v0.28.0 pkg/backend/vxlan",
 		Encapsulation: "vxlan",
 		Overhead:      flannelOverhead,
 		IPv6:          true,
 		Overhead6:     flannelOverhead6,
-		Needs:         []netns.Feature{netns.Veth(), netns.Bridge(), netns.VXLAN()},
-		Wants:         []netns.Feature{netns.BridgeNetfilter()},
-		Plugins:       []string{"bridge", "host-local"},
-		SetUp: func(_ context.Context, self Node, nodes []Node) error {
-			if err := KubernetesNode(self); err != nil {
+		Needs:         []netns.Feature{netns.VXLAN()},
+	}, func(_ context.Context, self Node, nodes []Node) error {
+		if self.dual() {
+			if err := flannelTunnel6().make(self, nodes); err != nil {
 				return err
 			}
-			if self.dual() {
-				if err := flannelTunnel6().make(self, nodes); err != nil {
-					return err
-				}
-			}
-			return flannelTunnel().make(self, nodes)
-		},
-	}
-	n.Conflist = template(flannelConflist, n)
-	return n
+		}
+		return flannelTunnel().make(self, nodes)
+	})
 }
 
 // flannelTunnel is flannel.1; a node's address on it is its subnet's first.

@@ -26,30 +26,19 @@ const (
 
 // flannelWireGuard does what flannel's backend wireguard does.
 func flannelWireGuard() Network {
-	n := Network{
+	return flannel(Network{
 		Name:          "flannel/wireguard",
 		Summary:       "flannel with WireGuard encryption between nodes: cni0 bridge, flannel-wg tunnel",
-		Model:         "flannel v0.28.0 pkg/backend/wireguard, its delegate to the bridge plugin in Documentation/kube-flannel.yml",
-		LeavesOut:     flannelLeavesOut,
+		Model:         "flannel v0.28.0 pkg/backend/wireguard",
 		Encapsulation: "wireguard",
-		NoHostPaths: "WireGuard takes from another node what has an address of its pods, so a node's own answers are dropped " +
-			"without flannel's masquerade rules, which are left out",
-		Overhead: wireguardOverhead,
-		Needs:    []netns.Feature{netns.Veth(), netns.Bridge(), netns.WireGuard()},
-		Wants:    []netns.Feature{netns.BridgeNetfilter()},
-		Plugins:  []string{"bridge", "host-local"},
-		SetUp: func(_ context.Context, self Node, nodes []Node) error {
-			if err := KubernetesNode(self); err != nil {
-				return err
-			}
-			if err := wireguardNode(self, nodes); err != nil {
-				return fmt.Errorf("%s on %s: %w", wireguardDevice, self.Name, err)
-			}
-			return nil
-		},
-	}
-	n.Conflist = template(flannelConflist, n)
-	return n
+		Overhead:      wireguardOverhead,
+		Needs:         []netns.Feature{netns.WireGuard()},
+	}, func(_ context.Context, self Node, nodes []Node) error {
+		if err := wireguardNode(self, nodes); err != nil {
+			return fmt.Errorf("%s on %s: %w", wireguardDevice, self.Name, err)
+		}
+		return nil
+	})
 }
 
 func wireguardNode(self Node, nodes []Node) error {

@@ -10,10 +10,12 @@ import (
 	"github.com/cnibench/cnibench/internal/netns"
 )
 
-// iptablesRestore is the program that networks' rules are given to: iptables
-// over nf_tables, the mode that current distributions have and that agents
-// choose there.
-const iptablesRestore = "iptables-nft-restore"
+// What networks' rules are given to, of IPv4 and of IPv6: iptables over nf_tables,
+// the mode that current distributions have and that agents choose there.
+const (
+	iptablesRestore  = "iptables-nft-restore"
+	ip6tablesRestore = "ip6tables-nft-restore"
+)
 
 // ruleNeeds are the features of networks that filter by iptables and ipset.
 func ruleNeeds() []netns.Feature {
@@ -87,6 +89,11 @@ func (t *table) String() string {
 
 // restore gives tables to the kernel, each in one step.
 func restore(ctx context.Context, self Node, tables ...*table) error {
+	return restoreBy(ctx, iptablesRestore, self, tables...)
+}
+
+// restoreBy is restore with the program of a family.
+func restoreBy(ctx context.Context, program string, self Node, tables ...*table) error {
 	r := exec.NewRunner()
 	defer r.Close()
 	var text strings.Builder
@@ -94,7 +101,7 @@ func restore(ctx context.Context, self Node, tables ...*table) error {
 		text.WriteString(t.String())
 	}
 	_, err := r.Run(ctx, exec.Cmd{
-		Argv: []string{iptablesRestore, "--noflush"}, NetNS: self.NS.Path, Stdin: strings.NewReader(text.String()),
+		Argv: []string{program, "--noflush"}, NetNS: self.NS.Path, Stdin: strings.NewReader(text.String()),
 	})
 	if err != nil {
 		return fmt.Errorf("%s: rules: %w", self.Name, err)

@@ -30,30 +30,31 @@ func rungs() []Rung {
 	const (
 		host, bridge, conntrack, bridgeConntrack    = result.HostNetwork, result.RungPrefix + "bridge", result.RungPrefix + "conntrack", result.RungPrefix + "bridge-conntrack"
 		direct, directPolicy, gateway, bridgePlugin = "calico/direct", "calico/direct-policy", "flannel/host-gw", "bridge"
-		ipip, vxlan, geneve                         = "IP in IP", "VXLAN", "Geneve"
+		ipip, vxlan, geneve, tracked                = "IP in IP", "VXLAN", "Geneve", ", tracked"
 		rules                                       = "the policy's rules"
 		hooks                                       = "netfilter's hooks at the bridge"
 		track                                       = "connection tracking"
 	)
 	filter, tunnel, programs := []string{"netfilter"}, []string{"encapsulation"}, []string{"ebpf"}
+	trackedTunnel := []string{"encapsulation", "netfilter"}
 	return []Rung{
 		{direct, host, "veth pairs, forwarding", []string{"veth", "forwarding"}},
 		{bridge, direct, "a bridge", []string{"bridge"}},
 		{bridgePlugin, bridge, hooks, filter},
-		{gateway, bridge, hooks, filter},
-		{"flannel/vxlan", gateway, vxlan, tunnel},
+		{gateway, bridgeConntrack, "flanneld's rules", filter},
+		{"flannel/vxlan", gateway, vxlan + tracked, trackedTunnel},
 		{"flannel/vxlan-no-offload", "flannel/vxlan", "no offloads at the tunnel", []string{"encapsulation", "qdisc"}},
-		{"flannel/ipip", gateway, ipip, tunnel},
-		{"flannel/udp", gateway, "a tunnel in user space", []string{"encapsulation", "user", "socket"}},
-		{"flannel/wireguard", gateway, "WireGuard", tunnel},
+		{"flannel/ipip", gateway, ipip + tracked, trackedTunnel},
+		{"flannel/udp", gateway, "a tunnel in user space" + tracked, []string{"encapsulation", "user", "socket", "netfilter"}},
+		{"flannel/wireguard", gateway, "WireGuard" + tracked, trackedTunnel},
 		{conntrack, direct, track, filter},
 		{directPolicy, conntrack, rules, filter},
 		{"calico/ipip", direct, ipip, tunnel},
-		{"calico/ipip-policy", directPolicy, ipip + ", tracked", []string{"encapsulation", "netfilter"}},
+		{"calico/ipip-policy", directPolicy, ipip + tracked, trackedTunnel},
 		{"calico/vxlan", direct, vxlan, tunnel},
-		{"calico/vxlan-policy", directPolicy, vxlan + ", tracked", []string{"encapsulation", "netfilter"}},
+		{"calico/vxlan-policy", directPolicy, vxlan + tracked, trackedTunnel},
 		{"calico/ebpf", direct, "eBPF at the devices", programs},
-		{"canal", directPolicy, vxlan + ", tracked", []string{"encapsulation", "netfilter"}},
+		{"canal", directPolicy, vxlan + tracked, trackedTunnel},
 		{bridgeConntrack, bridgePlugin, track, filter},
 		{"docker/bridge", bridgeConntrack, "Docker's rules", filter},
 		{"kube-router", bridgeConntrack, "kube-router's rules", filter},
@@ -127,7 +128,6 @@ func ladderBridge() Network {
 func ladderConntrack(n Network, name string) Network {
 	n.Summary = "a step of ladders: " + n.Name + " with connection tracking, and no rule in the pods' way"
 	n.Name, n.Model, n.LeavesOut = result.RungPrefix+name, "", ""
-	n.IPv6 = false // as the networks above it
 	n.Needs = append(append([]netns.Feature{}, n.Needs...), nftProgram(), netns.NFTables(), netns.Conntrack())
 	base := n.SetUp
 	n.SetUp = func(ctx context.Context, self Node, nodes []Node) error {
@@ -143,7 +143,7 @@ func ladderConntrack(n Network, name string) Network {
 // namespace with the first rule that asks for a state. This one is where packets
 // for the node itself come in, which no forwarded packet passes.
 func trackConnections(ctx context.Context, self Node) error {
-	const rule = "table ip cnb-ladder { chain in { type filter hook input priority filter; ct state invalid drop; }; }\n"
+	const rule = "table inet cnb-ladder { chain in { type filter hook input priority filter; ct state invalid drop; }; }\n"
 	r := exec.NewRunner()
 	defer r.Close()
 	_, err := r.Run(ctx, exec.Cmd{Argv: []string{nftTool, "-f", "-"}, NetNS: self.NS.Path, Stdin: strings.NewReader(rule)})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -29,17 +30,23 @@ func hits() map[string][]string {
 		"-A cali-fw-cali.*-j cali-po-default.lab", "-A cali-tw-cali.*-j cali-pi-default.lab",
 		"-A cali-po-default.lab -p udp .*--match-set cali40s:lab-pods dst .*" + mark, "-A cali-po-default.lab .*" + ret,
 		"-A cali-pi-default.lab -p udp .*--match-set cali40s:lab-pods src .*" + mark,
-		"-A FORWARD .*--mark 0x10000/0x10000 -j ACCEPT",
 		"-A cali-PREROUTING -i cali\\+ .*-j MARK --set-xmark 0x40000/0x40000", // raw
 		"-A cali-PREROUTING .*RELATED,ESTABLISHED -j ACCEPT",                  // mangle
 		"-A cali-POSTROUTING .*-j cali-nat-outgoing",                          // nat
 	}
+	accepted := append(slices.Clone(felix), "-A FORWARD .*--mark 0x10000/0x10000 -j ACCEPT")
 	router := []string{`-A FORWARD -o eth0 .*-j ACCEPT`, `-A FORWARD -o kube-bridge .*-j ACCEPT`}
+	flannel := []string{
+		"-A FORWARD .*-j FLANNEL-FWD", "-A FLANNEL-FWD -s (10.244.0.0/16|fd00:10:244::/48) .*-j ACCEPT",
+		"-A POSTROUTING .*-j FLANNEL-POSTRTG", "-A FLANNEL-POSTRTG -s (10.244.1.0/24|fd00:10:244:1::/64) -d .*-j RETURN",
+	}
 	return map[string][]string{
-		"calico/direct-policy": felix,
-		"calico/ipip-policy":   append(felix, "-A cali-INPUT -p (ipencap|ipv4|4) .*-j ACCEPT"),
-		"calico/vxlan-policy":  append(felix, "-A cali-INPUT -p udp .*--dports 4789 .*-j ACCEPT", "-A cali-PREROUTING -p udp .*--dport 4789 .*-j CT --notrack"),
-		"canal":                felix,
+		"flannel/host-gw": flannel, "flannel/vxlan": flannel, "flannel/vxlan-no-offload": flannel, "flannel/udp": flannel,
+		"flannel/ipip": flannel, "flannel/wireguard": flannel,
+		"calico/direct-policy": accepted,
+		"calico/ipip-policy":   append(slices.Clone(accepted), "-A cali-INPUT -p (ipencap|ipv4|4) .*-j ACCEPT"),
+		"calico/vxlan-policy":  append(slices.Clone(accepted), "-A cali-INPUT -p udp .*--dports 4789 .*-j ACCEPT", "-A cali-PREROUTING -p udp .*--dport 4789 .*-j CT --notrack"),
+		"canal":                append(slices.Clone(felix), flannel...), // flanneld's rule lets them through first
 		"kube-router":          router,
 		"kube-router/policy": {
 			"-A FORWARD .*-j KUBE-ROUTER-FORWARD", "-A KUBE-ROUTER-FORWARD -d 10.244.*-j KUBE-POD-FW-", "-A KUBE-ROUTER-FORWARD -s 10.244.*-j KUBE-POD-FW-",
@@ -59,20 +66,22 @@ func denied() []string {
 	return []string{"calico/direct-policy", "calico/ipip-policy", "calico/vxlan-policy", "canal", "kube-router/policy"}
 }
 
-// counters are a node's rules with how often each was hit.
+// counters are a node's rules, of both families, with how often each was hit.
 func counters(t *testing.T, ns netns.NS) map[string]uint64 {
 	t.Helper()
 	r := newRunner(t)
-	out, err := r.Run(t.Context(), exec.Cmd{Argv: []string{"iptables-nft-save", "--counters"}, NetNS: ns.Path})
-	if err != nil {
-		t.Fatal(err)
-	}
 	all := map[string]uint64{}
-	for line := range strings.Lines(string(out.Stdout)) {
-		count, rule, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "["), "] ")
-		packets, _, _ := strings.Cut(count, ":")
-		if n, err := strconv.ParseUint(packets, 10, 64); ok && err == nil {
-			all[rule] += n
+	for _, save := range []string{"iptables-nft-save", "ip6tables-nft-save"} {
+		out, err := r.Run(t.Context(), exec.Cmd{Argv: []string{save, "--counters"}, NetNS: ns.Path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(out.Stdout)) {
+			count, rule, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "["), "] ")
+			packets, _, _ := strings.Cut(count, ":")
+			if n, err := strconv.ParseUint(packets, 10, 64); ok && err == nil {
+				all[rule] += n
+			}
 		}
 	}
 	return all
