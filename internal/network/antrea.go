@@ -46,9 +46,10 @@ func antreaGeneve() Network {
 }
 
 // antreaGenevePolicy is the same where every pod is selected by one policy.
-func antreaGenevePolicy() Network {
-	n := antreaGeneve()
-	n.Name, n.Summary = "antrea/geneve-policy", n.Summary+", with a NetworkPolicy as conjunctive flows"
+func antreaGenevePolicy() Network { return antreaUnderPolicy(antreaGeneve()) }
+
+func antreaUnderPolicy(n Network) Network {
+	n.Name, n.Summary = n.Name+"-policy", n.Summary+", with a NetworkPolicy as conjunctive flows"
 	n.Policy, n.PodsAdded = true, antreaPolicy
 	n.Conflist = template(antreaConflist, n)
 	return n
@@ -64,6 +65,9 @@ func antreaNoEncap() Network {
 	n.Conflist = template(antreaConflist, n)
 	return n
 }
+
+// antreaNoEncapPolicy is the same where every pod is selected by one policy.
+func antreaNoEncapPolicy() Network { return antreaUnderPolicy(antreaNoEncap()) }
 
 // antrea is what its modes have in common. kernel is what they want of the
 // kernel, beside openvswitch, to use its datapath.

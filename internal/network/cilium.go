@@ -65,6 +65,13 @@ func ciliumVXLAN() Network {
 	}.network()
 }
 
+func ciliumVXLANPolicy() Network {
+	return ciliumVariant{
+		name: "cilium/vxlan-policy", tunnel: "vxlan", policy: true, needs: []netns.Feature{netns.VXLAN()},
+		summary: "Cilium's eBPF datapath, VXLAN between nodes, each packet tracked and held against a policy",
+	}.network()
+}
+
 func ciliumGeneve() Network {
 	return ciliumVariant{
 		name: "cilium/geneve", tunnel: "geneve", needs: []netns.Feature{netns.Geneve()},
@@ -88,7 +95,7 @@ func (v ciliumVariant) network() Network {
 		n.Encapsulation, n.Overhead = v.tunnel, 50
 	}
 	if !v.policy {
-		n.LeavesOut = "connection tracking and the lookup of policy, which every packet of a real Cilium has (cilium/native-policy has them); " + n.LeavesOut
+		n.LeavesOut = "connection tracking and the lookup of policy, which every packet of a real Cilium has (cilium/native-policy and cilium/vxlan-policy have them); " + n.LeavesOut
 	} else {
 		n.LeavesOut += "; IPv6; garbage collection of the connection table (least recently used go), TCP state in it"
 	}

@@ -63,6 +63,7 @@ func rungs() []Rung {
 		{"cilium/native", direct, "eBPF in place of forwarding", []string{"ebpf", "forwarding"}},
 		{"cilium/native-policy", "cilium/native", "the policy's map", programs},
 		{"cilium/vxlan", "cilium/native", vxlan, tunnel},
+		{"cilium/vxlan-policy", "cilium/vxlan", "the policy's map", programs},
 		{"cilium/geneve", "cilium/native", geneve, tunnel},
 	}
 }

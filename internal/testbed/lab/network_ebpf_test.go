@@ -254,7 +254,14 @@ func sendRaw(t *testing.T, ns netns.NS, src, dst netip.Addr, port uint16) {
 // TestCiliumPolicyDenies: a port that is not allowed, and who is neither pod nor
 // node.
 func TestCiliumPolicyDenies(t *testing.T) {
-	const name = "cilium/native-policy"
+	for _, n := range ebpfNetworks() {
+		if n.Policy {
+			t.Run(n.Name, func(t *testing.T) { ciliumPolicyDenies(t, n.Name) })
+		}
+	}
+}
+
+func ciliumPolicyDenies(t *testing.T, name string) {
 	l := New(options(newRunner(t), t.TempDir()))
 	all := cells(name)
 	buildLab(t, l, all)
@@ -272,15 +279,15 @@ func TestCiliumPolicyDenies(t *testing.T) {
 			netip.AddrPortFrom(c.address(to), first-1), netip.MustParseAddrPort("203.0.113.1:7777"),
 		} {
 			counts := counted(t, c.nodes[0], func() { sendRaw(t, c.ns(from), c.address(from), denied.Addr(), denied.Port()) })
-			if counts["dropped: denied"] != 1 || counts["to peer"]+counts["to neighbour"] > 0 {
+			if counts["dropped: denied"] != 1 || counts["to peer"]+counts["to neighbour"]+counts["to tunnel"] > 0 {
 				t.Errorf("%s: to %s: %v", cell.Placement, denied, counts)
 			}
 		}
 	}
-	// What comes from the wire is held against the pod's own policy.
+	// What comes from the other node is held against the pod's own policy.
 	counts := counted(t, c.nodes[1], func() { sendRaw(t, c.nodes[0].NS, c.nodes[0].Address.Addr(), c.pods[1][0].address, first-1) })
 	if counts["dropped: denied"] != 1 || counts["to peer"] > 0 {
-		t.Errorf("from the wire: %v", counts)
+		t.Errorf("from the other node: %v", counts)
 	}
 }
 
