@@ -161,6 +161,20 @@ func (r *Rules) idle(stack []string) bool {
 	return idle
 }
 
+// systemCall tells a stack that is inside a system call of its task and not inside an
+// interrupt: what is done there the task asked for. Softirqs that it raised run at the
+// end of what raised them, in the same system call.
+func (r *Rules) systemCall(stack []string) bool {
+	called := false
+	for _, function := range stack {
+		if interrupts(function) && !inSoftirq(function) {
+			return false
+		}
+		called = called || r.of(function) == entryComponent
+	}
+	return called
+}
+
 // interrupts tells a function that does work of others than the running task.
 func interrupts(function string) bool {
 	name := strings.TrimLeft(function, "_")

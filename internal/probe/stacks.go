@@ -264,7 +264,7 @@ func (s *Stacks) place(rules *Rules, pid uint32, stack []string) (component, lin
 	if c == idleComponent {
 		return c, ""
 	}
-	if !s.isOwn(pid, c) && !slices.ContainsFunc(stack, inSoftirq) {
+	if !s.isOwn(rules, pid, c, stack) {
 		return unit.ElsewhereComponent, mark(unit.ElsewhereComponent)
 	}
 	if c == unit.UserComponent {
@@ -325,12 +325,22 @@ func (s *Stacks) learnOwn() {
 	}
 }
 
-// isOwn tells whether what a task does outside softirqs is of the measurement.
-// The network's work in threads of the kernel (WireGuard's, NAPI's) is.
-func (s *Stacks) isOwn(pid uint32, component string) bool {
+// isOwn tells whether a stack is of the measurement: all that its tasks do and, of
+// others, what interrupts them and what threads of the kernel do for the network
+// (WireGuard's, NAPI's). Of a task's own system calls nothing is, nor the softirqs
+// that they raise: on a machine that others use these are others' packets.
+func (s *Stacks) isOwn(rules *Rules, pid uint32, component string, stack []string) bool {
+	switch {
+	case s.own == nil || s.own[pid]:
+		return true
+	case rules.systemCall(stack):
+		return false
+	case slices.ContainsFunc(stack, inSoftirq):
+		return true
+	}
 	switch component {
 	case unit.UserComponent, socketComponent, schedulingComponent, memoryComponent, unit.OtherComponent:
-		return s.own == nil || s.own[pid]
+		return false
 	}
 	return true
 }

@@ -224,6 +224,8 @@ ffff000000003000 t handle_softirqs
 ffff000000004000 t cpu_startup_entry
 ffff000000005000 t default_idle
 ffff000000006000 t mystery
+ffff000000007000 t sysvec_apic_timer_interrupt
+ffff000000008000 t kthread
 `))
 	s := &Stacks{roots: roots, seen: samples, own: map[uint32]bool{7: true}}
 	for range samples {
@@ -242,28 +244,31 @@ func chain(ips ...uint64) string {
 
 func TestAttributeTimes(t *testing.T) {
 	s := seen(t, map[key]uint64{
-		{7, ""}:                            1e9, // user space of an end
-		{8, ""}:                            2e9, // of another
-		{7, chain(0x1004)}:                 3e9, // a system call of an end
-		{8, chain(0x1004)}:                 4e9, // of another
-		{8, chain(0x2004, 0x3004, 0x1004)}: 5e9, // a packet that interrupts another
-		{0, chain(0x2004, 0x3004, 0x4004)}: 6e9, // and an idle processor
-		{0, chain(0x5004, 0x4004)}:         7e9,
-		{7, chain(0x6004)}:                 8e9,
-		{8, chain(0x6004)}:                 9e9,
-		{99, chain(0x2004, 0x1004)}:        1e9, // the network's work in a thread of the kernel
+		{7, ""}:            1e9, // user space of an end
+		{8, ""}:            2e9, // of another
+		{7, chain(0x1004)}: 3e9, // a system call of an end
+		{8, chain(0x1004)}: 4e9, // of another
+		{8, chain(0x2004, 0x3004, 0x7004, 0x1004)}: 5e9, // a packet that interrupts another
+		{8, chain(0x2004, 0x3004, 0x1004)}:         5e9, // a packet that another sends
+		{8, chain(0x2004, 0x1004)}:                 2e9, // and before its softirq
+		{7, chain(0x2004, 0x3004, 0x1004)}:         1e9, // one that an end sends
+		{0, chain(0x2004, 0x3004, 0x4004)}:         6e9, // and an idle processor
+		{0, chain(0x5004, 0x4004)}:                 7e9,
+		{7, chain(0x6004)}:                         8e9,
+		{8, chain(0x6004)}:                         9e9,
+		{99, chain(0x2004, 0x8004)}:                1e9, // the network's work in a thread of the kernel
 	})
-	// Of 46 seconds of samples 7 are idle; the others share out 16.
+	// Of 54 seconds of samples 7 are idle; the others share out 16.
 	got, err := s.attribute(16)
 	if err != nil {
 		t.Fatal(err)
 	}
 	sum := 0.0
 	for name, want := range map[string]float64{
-		"user": 1, "socket": 3, "bridge": 12, "other": 8, "elsewhere": 2 + 4 + 9, "netfilter": 0,
+		"user": 1, "socket": 3, "bridge": 13, "other": 8, "elsewhere": 2 + 4 + 5 + 2 + 9, "netfilter": 0,
 	} {
 		v, ok := got[unit.ComponentSeconds(name)]
-		if want *= 16.0 / 39; !ok || math.Abs(v-want) > 1e-9 {
+		if want *= 16.0 / 47; !ok || math.Abs(v-want) > 1e-9 {
 			t.Errorf("%s: %v (%v), want %v", name, v, ok, want)
 		}
 	}
@@ -273,7 +278,7 @@ func TestAttributeTimes(t *testing.T) {
 	if math.Abs(sum-16) > 1e-9 {
 		t.Errorf("components add up to %v of 16 s", sum)
 	}
-	if _, there := got[unit.ComponentSeconds("idle")]; there || !strings.Contains(s.Folded(), "do_syscall_64;handle_softirqs;br_forward 2051282\n") || strings.Contains(s.Folded(), "default_idle") {
+	if _, there := got[unit.ComponentSeconds("idle")]; there || !strings.Contains(s.Folded(), "do_syscall_64;sysvec_apic_timer_interrupt;handle_softirqs;br_forward 1702128\n") || strings.Contains(s.Folded(), "default_idle") {
 		t.Errorf("folded:\n%s", s.Folded())
 	}
 	if got, err := s.attribute(0); err == nil {
