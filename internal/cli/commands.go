@@ -2,6 +2,7 @@ package cli
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/exec"
@@ -47,4 +48,26 @@ func commands(c campaign.Campaign, p plan.Plan) ([]commandLines, error) {
 		})
 	}
 	return out, nil
+}
+
+// toolTime is how much longer than the campaign's seconds a sample takes, on
+// average over the cells, as tools keep to times of their own: whole seconds, and
+// sockperf's late start. What a tool does before and after them is not known.
+func toolTime(c campaign.Campaign, p plan.Plan) (time.Duration, error) {
+	var sum time.Duration
+	for _, cell := range p.Cells {
+		w, err := workload.Find(cell.Workload)
+		if err != nil {
+			return 0, err
+		}
+		if len(w.Spec().Needs) == 0 {
+			continue
+		}
+		drive, err := w.Drive(workload.Params{Cell: cell, Warmup: c.Sampling.Warmup(), Window: c.Sampling.Window()}, netip.AddrPort{})
+		if err != nil {
+			return 0, err
+		}
+		sum += max(0, drive.WindowOffset+drive.Window-c.Sampling.Warmup()-c.Sampling.Window())
+	}
+	return sum / time.Duration(max(1, len(p.Cells))), nil
 }

@@ -275,9 +275,12 @@ type planned struct {
 func dryRun(w io.Writer, c campaign.Campaign, p plan.Plan, tuning time.Duration, asJSON bool) error {
 	out := planned{Plan: p}
 	out.Samples.Least, out.Samples.Most = p.MinBlocks*len(p.Cells), p.MaxBlocks*len(p.Cells)
-	least, most := p.Estimate(c.Sampling, bench.Overhead, tuning)
+	tools, err := toolTime(c, p)
+	if err != nil {
+		return err
+	}
+	least, most := p.Estimate(c.Sampling, bench.Overhead+tools, tuning)
 	out.ExpectedSeconds.Least, out.ExpectedSeconds.Most = least.Seconds(), most.Seconds()
-	var err error
 	if out.Commands, err = commands(c, p); err != nil {
 		return err
 	}

@@ -221,5 +221,5 @@ func rateWarning(tool string, asked, achieved float64, per string) string {
 
 // rateMissed tells whether a rate asked for was missed by more than 0.1 %.
 func rateMissed(asked, achieved float64) bool {
-	return asked > 0 && math.Abs(achieved-asked) > 0.001*asked
+	return asked > 0 && math.Abs(achieved-asked) > rateTolerance*asked
 }
