@@ -120,7 +120,7 @@ func (c *Client) Explain(doing string, err error) error {
 		e.Said = "the API server does not know this user: " + said
 		e.Cure = "log in again, or name another context with --context"
 	case apierrors.IsForbidden(err) && strings.Contains(said, "exceeded quota"):
-		e.Cure = "a quota does not allow it: kubectl describe quota -A"
+		e.Cure = "a quota does not allow it: kubectl describe quota, with -A or --namespace NAME"
 	case apierrors.IsForbidden(err) && strings.Contains(said, "PodSecurity"):
 		e.Cure = "the cluster's Pod Security does not allow it"
 	case apierrors.IsForbidden(err):

@@ -390,6 +390,16 @@ func TestNodesAreChosen(t *testing.T) {
 	if got, err := bed.clusters[0].chooseNodes(t.Context()); err != nil || names(got) != "n1 n2" {
 		t.Errorf("automatic: %v, %v", names(got), err)
 	}
+	tainted := kubetest.New("n1")
+	node := kubetest.Node("n1")
+	node.Spec.Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
+	if err := tainted.API.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), node, ""); err != nil {
+		t.Fatal(err)
+	}
+	none, _ := open(t, tainted)
+	if _, err := none.clusters[0].chooseNodes(t.Context()); err == nil || !strings.Contains(err.Error(), "n1 is tainted: gpu:NoSchedule") || !strings.Contains(err.Error(), "kubectl taint node") {
+		t.Errorf("tainted: %v", err)
+	}
 	empty, _ := open(t, kubetest.New())
 	if _, err := empty.clusters[0].chooseNodes(t.Context()); err == nil || errors.Is(err, context.Canceled) {
 		t.Errorf("no node: %v", err)

@@ -74,7 +74,7 @@ func (c *cluster) tryNodes(ctx context.Context) (nodes []corev1.Node, becoming b
 		return nodes, becoming, err
 	}
 	if len(good) == 0 {
-		return nil, becoming, fmt.Errorf("no node takes pods: %s", cmp.Or(strings.Join(bad, "; "), "there is none"))
+		return nil, becoming, fmt.Errorf("no node takes pods: %s (kubectl uncordon NODE; kubectl taint node NODE KEY-; of one that is not ready: kubectl describe node NODE)", cmp.Or(strings.Join(bad, "; "), "there is none"))
 	}
 	return good[:min(2, len(good))], becoming, nil
 }
