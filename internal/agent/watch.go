@@ -23,6 +23,7 @@ type watch struct {
 	probes []probe.Probe // those whose first edge was read
 	list   []probe.Probe
 	began  time.Time
+	edge   time.Duration // CPU time of the first edges; 0: not known
 	values map[string]float64
 	doubts []string
 	absent []string // what this machine does not have
@@ -63,8 +64,8 @@ func (w *watch) start() {
 		}
 		w.probes = append(w.probes, p)
 	}
-	if after, err := threadTime(); err == nil && errBefore == nil && len(w.probes) > 0 {
-		w.values[probe.FirstEdgeSeconds] = (after - before).Seconds()
+	if after, err := threadTime(); err == nil && errBefore == nil {
+		w.edge = after - before
 	}
 }
 
@@ -81,6 +82,9 @@ func (w *watch) stop() {
 	defer w.mu.Unlock()
 	if len(w.probes) > 0 {
 		w.values[probe.WindowSeconds] = time.Since(w.began).Seconds()
+		if w.edge > 0 {
+			w.values[probe.FirstEdgeSeconds] = w.edge.Seconds()
+		}
 	}
 	for _, p := range w.probes {
 		values, err := p.Stop()
