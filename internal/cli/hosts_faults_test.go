@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/result"
 )
@@ -306,8 +307,12 @@ func childOf(parent int, word string) int {
 // TestKilledSSHD: with the server's sshd and all its sessions gone, samples fail
 // with the reason, and with --keep-going the run goes on: the host that is back is
 // tuned anew. One that is gone at the end is left to reset, the other is put back.
+// So it is with one whose packets are lost, of which nobody is told.
 func TestKilledSSHD(t *testing.T) {
+	labtest.Tool(t, "iptables", "iptables")
 	f := newFarm(t)
+	f.inventory = f.newInventory("hosts.yml", "user", map[string]string{ // sooner than those of cnibench
+		"server ansible_ssh_common_args": "-o UserKnownHostsFile=" + f.path("known_hosts") + " -o GlobalKnownHostsFile=none -o ServerAliveInterval=2 -o ConnectTimeout=3"})
 	asBefore := f.before()
 	p := f.tunedRun("--keep-going")
 	f.killAll(f.ns["server"])
@@ -325,8 +330,14 @@ func TestKilledSSHD(t *testing.T) {
 	if f.sack("server") != "0" {
 		t.Error("the server that came back is measured and not tuned")
 	}
-	f.killAll(f.ns["server"])
-	_ = f.sshd["server"].Wait()
+	lose := func(how string) {
+		f.must(exec.Cmd{Argv: []string{"iptables", how, "INPUT", "-i", "eth0", "-j", "DROP"}, NetNS: f.ns["server"].Path})
+	}
+	lose("-I")
+	before = len(f.read("long/samples.jsonl"))
+	f.until("sample that failed for lost packets", func() bool {
+		return regexp.MustCompile(`"status":"failed"[^\n]*the-server: (the connection broke|cannot be reached[^\n]* timed out)`).MatchString(f.read("long/samples.jsonl")[before:])
+	})
 	if err := p.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
@@ -340,6 +351,13 @@ func TestKilledSSHD(t *testing.T) {
 	if f.sack("server") != "0" {
 		t.Error("nothing is left to be mended on the server")
 	}
+	if _, stderr, err := f.run("hosts", "reset", "--inventory", f.inventory); err == nil || strings.Count(stderr, "the-server: cannot be reached") != 1 ||
+		!strings.Contains(stderr, " timed out (it does not answer") || strings.Contains(stderr, "the-client") {
+		t.Errorf("reset of a host that does not answer: %v\n%s", err, stderr)
+	}
+	f.killAll(f.ns["server"]) // what it was not told of
+	_ = f.sshd["server"].Wait()
+	lose("-D")
 	f.startSSHD("server")
 	if _, stderr, err := f.run("hosts", "reset", "--inventory", f.inventory); err != nil {
 		t.Errorf("%v\n%s", err, stderr)

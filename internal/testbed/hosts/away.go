@@ -39,6 +39,12 @@ func (b *Bed) meet(ctx context.Context) error {
 	return nil
 }
 
+// isLost tells of an error that a host which does not answer is the cause.
+func isLost(err error) bool {
+	var e *HostError
+	return errors.As(err, &e) && e.Lost
+}
+
 // lost marks an error of a host that is gone, and notes since when.
 func (b *Bed) lost(err error) error {
 	var e *HostError

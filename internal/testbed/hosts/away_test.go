@@ -20,7 +20,7 @@ func TestLost(t *testing.T) {
 		t.Errorf("a host that answers is lost: %v", err)
 	}
 	for _, gone := range []error{
-		fmt.Errorf("profile x: %w", errors.Join(unreachable("a", "ssh: Connection refused", nil))),
+		fmt.Errorf("profile x: %w", errors.Join(unreachable("a", "ssh: Connection refused"))),
 		&HostError{Host: "a", Text: "is in use by another", Taken: true},
 	} {
 		b.tuned = tuning{"default_settings", 1500}

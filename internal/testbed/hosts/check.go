@@ -23,6 +23,10 @@ func (f *facts) take(key, value string) {
 		f.root = value == "0"
 	case "python":
 		f.python = value != ""
+	case "ip":
+		f.ip = value != ""
+	case "passing":
+		f.passingBytes = n * 1024
 	case "free":
 		f.freeBytes = n * 1024
 	case "cpus":
@@ -56,6 +60,12 @@ func (h Host) check(f facts, program string) error {
 		return &HostError{Host: h.Name, Text: "its settings can be changed by root only", Cure: "set ansible_user: root, or ansible_become: true with a sudo that asks for no password"}
 	case f.freeBytes < need:
 		return &HostError{Host: h.Name, Text: fmt.Sprintf("%d MiB are free for %s, %d are needed", f.freeBytes>>20, h.Dir, need>>20), Cure: "make room, or name another folder in cnibench_dir"}
+	case f.passingBytes < need:
+		return &HostError{Host: h.Name, Text: fmt.Sprintf("%d MiB are free in %s, which the program passes through, %d are needed", f.passingBytes>>20, passing, need>>20), Cure: "make room"}
+	case !f.ip:
+		return &HostError{Host: h.Name, Text: "has no ip, which tells its devices", Cure: "there: apt-get install iproute2"}
+	case f.device != "" && f.mtu == 0:
+		return &HostError{Host: h.Name, Text: "has no device " + f.device, Cure: "mend cnibench_device; ip link lists them there"}
 	case f.device == "":
 		return &HostError{Host: h.Name, Text: "has no route to the other end", Cure: "mend cnibench_address, or name the device in cnibench_device"}
 	}

@@ -264,7 +264,12 @@ func (b *Bed) startAgent(ctx context.Context, e *end) error {
 		return nil
 	}
 	if e.agent == nil {
-		a, err := agent.StartCmd(ctx, b.options.Runner, e.host.ssh(e.host.agent(), "agent"))
+		p, err := b.options.Runner.StartPiped(context.WithoutCancel(ctx), e.host.ssh(e.host.agent(), "agent"))
+		if err != nil {
+			return fmt.Errorf("agent on %s: %w", e.name(), err)
+		}
+		wait := func() error { return e.host.told(p.Wait()) }
+		a, err := agent.NewClient(ctx, agent.Transport{Stdin: p.Stdin, Stdout: p.Stdout, Stderr: p.Stderr, Wait: wait, Kill: p.Kill})
 		if err != nil {
 			return fmt.Errorf("agent on %s: %w", e.name(), err)
 		}

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,7 +21,9 @@ import (
 // long as its input is open: whatever kills this program lets the host go. Its
 // arguments are the lock's file and who wants it. The file goes with the lock; who
 // opened one that somebody took away meanwhile holds nothing. A lock that the same
-// one holds is of a connection that broke, which the host does not know yet.
+// one holds is of a connection that broke, which the host does not know yet; of one
+// that nobody comes back for, it would never know: without a line for some seconds
+// (the third argument) it lets go by itself.
 const holdHost = `command -v flock >/dev/null || { echo "cannot: it has no flock, of util-linux"; exit; }
 ( : >>"$1" ) 2>/dev/null || { echo "cannot: $1 cannot be written there"; exit; }
 exec 9>>"$1"
@@ -27,9 +31,19 @@ flock -n 9 || { [ "$(sed -n 1p "$1")" = "$2" ] && kill "$(sed -n 2p "$1")" && fl
 [ "$(stat -Lc %i /proc/self/fd/9)" = "$(stat -c %i "$1" 2>/dev/null)" ] || { echo "busy somebody"; exit; }
 printf '%s\n%s\n' "$2" $$ >"$1"
 echo held
-cat >/dev/null 9>&-
+while timeout "$3" sh -c 'read -r _' 9>&-; do :; done
 rm -f "$1"
 `
+
+// A lock is of one that says so every beatEvery; after letGoAfter without a word
+// the host lets it go, which is later than ssh gives up.
+const (
+	beatEvery  = 5 * time.Second
+	letGoAfter = 25 * time.Second
+)
+
+// closeWait is how long a host may take to let go.
+const closeWait = 5 * time.Second
 
 // lockFile is of the roles' folder: two inventories that name the same folder of
 // a host are after the same settings.
@@ -46,7 +60,8 @@ type lock struct {
 
 // hold takes a host's lock.
 func (h Host) hold(ctx context.Context, r *exec.Runner, who string) (*lock, error) {
-	p, err := r.StartPiped(ctx, h.ssh("sh", "-c", holdHost, "sh", h.lockFile(), who))
+	seconds := strconv.Itoa(int(letGoAfter.Seconds()))
+	p, err := r.StartPiped(ctx, h.ssh("sh", "-c", holdHost, "sh", h.lockFile(), who, seconds))
 	if err != nil {
 		return nil, err
 	}
@@ -58,19 +73,20 @@ func (h Host) hold(ctx context.Context, r *exec.Runner, who string) (*lock, erro
 		answer <- strings.TrimSpace(line)
 		_, _ = io.Copy(io.Discard, out) // until the connection ends, however it does
 	}()
+	bounded, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
 	var said string
 	select {
 	case said = <-answer:
-	case <-time.After(answerWithin):
-		err = &HostError{Host: h.Name, Text: fmt.Sprintf("no answer within %v", answerWithin), Lost: true}
-	case <-ctx.Done():
-		err = context.Cause(ctx)
+	case <-bounded.Done():
+		err = h.silent(bounded)
 	}
 	if said == "held" {
+		go l.beat()
 		return l, nil
 	}
 	if holder, busy := strings.CutPrefix(said, "busy "); busy {
-		err = &HostError{Host: h.Name, Text: "is in use by " + holder, Cure: "wait for it; where that is gone and the host does not know yet: fuser -k " + h.lockFile() + " there", Taken: true}
+		err = &HostError{Host: h.Name, Text: "is in use by " + holder, Cure: fmt.Sprintf("wait for it; of one that is gone, the host knows after %v", letGoAfter), Taken: true}
 	}
 	if why, unable := strings.CutPrefix(said, "cannot: "); unable {
 		err = &HostError{Host: h.Name, Text: "cannot be held for this run alone: " + why, Cure: "mend that, or use another host"}
@@ -79,12 +95,33 @@ func (h Host) hold(ctx context.Context, r *exec.Runner, who string) (*lock, erro
 		_, _ = p.Kill(), p.Wait() // why it ended is known
 		return nil, err
 	}
-	return nil, l.letGo()
+	if err := l.letGo(); err != nil {
+		return nil, h.told(err)
+	}
+	return nil, &HostError{Host: h.Name, Text: "its lock gave no answer", Cure: "is " + h.lockFile() + " a file there that can be locked?"}
 }
 
-// letGo ends what hold began.
+// beat tells the host again and again that the holder lives.
+func (l *lock) beat() {
+	tick := time.NewTicker(beatEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.gone:
+			return
+		case <-tick.C:
+			if _, err := io.WriteString(l.process.Stdin, "\n"); err != nil {
+				return // let go, or the connection broke, which whoever needs it finds
+			}
+		}
+	}
+}
+
+// letGo ends what hold began. Of a host that does not answer the lock goes by itself.
 func (l *lock) letGo() error {
 	err := l.process.Stdin.Close()
+	kill := time.AfterFunc(closeWait, func() { _ = l.process.Kill() }) // it may have ended just now
+	defer kill.Stop()
 	<-l.gone // what is read has been, before Wait closes it
 	return errors.Join(err, l.process.Wait())
 }
@@ -99,38 +136,46 @@ func (l *lock) broken() bool {
 	}
 }
 
-// occupy makes this command the only one on both hosts until Release. A host that
-// does not answer is held by nobody here, and told of by what comes next.
-func (b *Bed) occupy(ctx context.Context) error {
-	if b.held != nil {
-		return nil
+// occupy makes this command the only one on the ends of those names until Release,
+// and gives the names of those that answer, with an error for each other. Where
+// another command has one, or one cannot be held, it holds none and names none.
+func (b *Bed) occupy(ctx context.Context, names []string) (held []string, err error) {
+	if b.held == nil {
+		if err := b.name(); err != nil {
+			return nil, err
+		}
+		b.held = map[string]*lock{}
 	}
-	machine, err := os.Hostname()
-	if err != nil {
-		return err
-	}
-	b.who = fmt.Sprintf("cnibench on %s, process %d, since %s", machine, os.Getpid(), time.Now().UTC().Format(time.RFC3339))
-	b.held = map[string]*lock{}
 	var errs []error
 	for _, e := range b.ends {
-		l, err := e.host.hold(ctx, b.options.Runner, b.who)
-		var busy *HostError
-		switch {
-		case err == nil:
-			b.held[e.host.Name] = l
-		case errors.As(err, &busy) || ctx.Err() != nil:
-			errs = append(errs, err)
+		if !slices.Contains(names, e.host.Name) {
+			continue
 		}
+		if b.held[e.host.Name] == nil {
+			l, err := e.host.hold(ctx, b.options.Runner, b.who)
+			if err != nil && !isLost(err) {
+				b.vacate()
+				return nil, err
+			}
+			if errs = append(errs, err); err != nil {
+				continue
+			}
+			b.held[e.host.Name] = l
+		}
+		held = append(held, e.host.Name)
 	}
-	if err := errors.Join(errs...); err != nil {
-		b.vacate()
-		return err
-	}
-	return nil
+	return held, errors.Join(errs...)
+}
+
+// name makes what the locks say of this command.
+func (b *Bed) name() error {
+	machine, err := os.Hostname()
+	b.who = fmt.Sprintf("cnibench on %s, process %d, since %s", machine, os.Getpid(), time.Now().UTC().Format(time.RFC3339))
+	return err
 }
 
 // holdAgain takes the lock of a host whose connection broke. Somebody else may
-// have it by now.
+// have it by now, or have had it: what is in force there is not known any more.
 func (b *Bed) holdAgain(ctx context.Context, e *end) error {
 	old := b.held[e.host.Name]
 	if old != nil && !old.broken() {
@@ -139,12 +184,9 @@ func (b *Bed) holdAgain(ctx context.Context, e *end) error {
 	if old != nil {
 		_ = old.letGo() // it broke, and what needs the host tells why
 	}
+	b.tuned = tuning{}
 	delete(b.held, e.host.Name)
 	l, err := e.host.hold(ctx, b.options.Runner, b.who)
-	var broke *exec.Error
-	if errors.As(err, &broke) {
-		err = unreachable(e.host.Name, string(broke.Stderr), err)
-	}
 	if err != nil {
 		return err
 	}

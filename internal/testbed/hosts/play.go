@@ -83,8 +83,7 @@ func (p *player) env() []string {
 		"LC_ALL=C.UTF-8", "ANSIBLE_NOCOLOR=1", "ANSIBLE_DEPRECATION_WARNINGS=0", "ANSIBLE_LOCALHOST_WARNING=0",
 		"ANSIBLE_COLLECTIONS_PATH=" + p.dir.Name(), "ANSIBLE_COLLECTIONS_PATHS=" + p.dir.Name(),
 		"ANSIBLE_HOME=" + at("home"), "ANSIBLE_LOCAL_TEMP=" + at("local"), "ANSIBLE_RETRY_FILES_ENABLED=0",
-		// The folder is there on every host, and Ansible's own below it are removed.
-		"ANSIBLE_REMOTE_TEMP=/tmp", "ANSIBLE_REMOTE_TMP=/tmp",
+		"ANSIBLE_REMOTE_TEMP=" + passing, "ANSIBLE_REMOTE_TMP=" + passing,
 		"ANSIBLE_STDOUT_CALLBACK=cnibench.testbed.records", "ANSIBLE_PIPELINING=1", "ANSIBLE_PYTHON_INTERPRETER=auto_silent",
 		// No connection outlives a task, so none is left behind.
 		"ANSIBLE_SSH_ARGS=-o ControlMaster=no -o BatchMode=yes -o StrictHostKeyChecking=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=3 -o LogLevel=ERROR",
@@ -165,7 +164,7 @@ func failures(records []record) error {
 		}
 		switch {
 		case r.Event == "unreachable":
-			errs = append(errs, unreachable(r.Host, said, nil))
+			errs = append(errs, unreachable(r.Host, said))
 		case r.Event == "failed" && !r.Ignored:
 			if r.Stderr != "" {
 				said += ": " + lastLine(r.Stderr)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -63,36 +64,99 @@ func (h Host) run(ctx context.Context, r *exec.Runner, remote ...string) (string
 	if err == nil {
 		return string(res.Stdout), nil
 	}
-	if res.ExitCode == sshFailed || ctx.Err() != nil {
-		return "", unreachable(h.Name, string(res.Stderr), err)
+	if ctx.Err() != nil {
+		return "", h.silent(ctx)
 	}
-	return string(res.Stdout), err
+	return "", h.told(err)
 }
 
-// sshFailed is the status of ssh where it did not get to run anything (ssh(1)).
+// silent is the error of a host that did not answer before ctx ended.
+func (h Host) silent(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return context.Cause(ctx)
+	}
+	return &HostError{Host: h.Name, Text: fmt.Sprintf("cannot be reached: no answer within %v", answerWithin), Cure: "see whether it is overloaded, or the network between", Lost: true}
+}
+
+// sshFailed is the status of ssh where it did not get to run anything, where the
+// connection broke, and where a signal ended what it ran (ssh(1)).
 const sshFailed = 255
 
-// unreachable makes one clear error of what ssh or Ansible said.
-func unreachable(host, said string, err error) error {
-	e := &HostError{Host: host, Text: "cannot be reached: " + lastLine(said), Lost: true}
-	if said == "" && err != nil {
-		e.Text = "cannot be reached: " + err.Error()
+// told makes one clear error of how ssh ended, or what it ran on the host.
+func (h Host) told(err error) error {
+	var ended *exec.Error
+	if !errors.As(err, &ended) {
+		return err
 	}
-	for word, cure := range map[string]string{
-		"Permission denied": "the key is not accepted there: name another in ansible_ssh_private_key_file, or add it to authorized_keys",
-		"Host key verification failed": "its key is not in known_hosts, or not the one that is: compare it by another way, " +
-			"then add it with ssh-keyscan " + host,
-		"HOST IDENTIFICATION HAS CHANGED": "it answers with another key than before: find out why before anything else",
-		"Connection refused":              "nothing listens there: start sshd, or mend ansible_host and ansible_port",
-		"Could not resolve":               "the name is not known: mend ansible_host",
-		"No route to host":                "mend ansible_host, or the network between",
-		"timed out":                       "it does not answer: mend ansible_host, or the network between",
-	} {
-		if strings.Contains(said, word) {
-			e.Cure = cure
-		}
+	said := string(ended.Stderr)
+	var status interface{ ExitCode() int }
+	if !errors.As(ended.Err, &status) {
+		return fmt.Errorf("%s: %w", h.Name, ended.Err) // there is no ssh here
+	}
+	if status.ExitCode() == sshFailed || status.ExitCode() < 0 {
+		return unreachable(h.Name, said)
+	}
+	e := &HostError{Host: h.Name, Text: fmt.Sprintf("a command there ended with status %d", status.ExitCode())}
+	if last := lastLine(said); last != "" {
+		e.Text = "a command there failed: " + last
+	}
+	if strings.Contains(said, "sudo:") {
+		e.Cure = "let ansible_user use sudo there without a password, or set ansible_user: root"
 	}
 	return e
+}
+
+// unreachable makes one clear error of what ssh or Ansible said.
+func unreachable(host, said string) error {
+	e := &HostError{Host: host, Text: "cannot be reached: " + whatSSHSaid(said), Lost: true}
+	for _, c := range []struct{ word, cure string }{
+		{"IDENTIFICATION HAS CHANGED", "it answers with another key than before: find out why before anything else"},
+		{"Host key verification failed", "its key is not in known_hosts, or not the one that is: compare it by another way, then: " + scanKey(said)},
+		{"not accessible: No such file", "there is no such key file here: mend ansible_ssh_private_key_file"},
+		{"Permission denied", "the key is not accepted there: name another in ansible_ssh_private_key_file, or add it to authorized_keys"},
+		{"Connection refused", "nothing listens there: start sshd, or mend ansible_host and ansible_port"},
+		{"Could not resolve", "the name is not known: mend ansible_host"},
+		{"No route to host", "mend ansible_host, or the network between"},
+		{"Network is unreachable", "there is no route from here: mend ansible_host, or the network between"},
+		{"timed out", "it does not answer: mend ansible_host, or the network between"},
+	} {
+		if strings.Contains(said, c.word) {
+			e.Cure = c.cure
+			return e
+		}
+	}
+	if strings.TrimSpace(said) == "" {
+		e.Text = "the connection broke: no answer for 15 s, or something there was killed"
+		e.Cure = "see whether it is up, and what its journal says"
+	}
+	return e
+}
+
+// unknownKey is how ssh says that it has no key of a host, under the name that
+// known_hosts has it: "host" or "[host]:port".
+var unknownKey = regexp.MustCompile(`host key is known for (?:\[([^]]+)\]:(\d+)|(\S+)) and`)
+
+// scanKey is the command that adds a host's key.
+func scanKey(said string) string {
+	m := unknownKey.FindStringSubmatch(said)
+	switch {
+	case m == nil:
+		return "ssh-keyscan ANSIBLE_HOST >>~/.ssh/known_hosts"
+	case m[3] != "":
+		return "ssh-keyscan " + m[3] + " >>~/.ssh/known_hosts"
+	}
+	return "ssh-keyscan -p " + m[2] + " " + m[1] + " >>~/.ssh/known_hosts"
+}
+
+// whatSSHSaid is the last line of it, without Ansible's words before.
+func whatSSHSaid(s string) string {
+	last := lastLine(s)
+	for _, before := range []string{"can be reached over ssh: ", "to the host via ssh: "} {
+		if _, after, found := strings.Cut(last, before); found {
+			return after
+		}
+	}
+	return last
 }
 
 // lastLine is the last line with words in it.
@@ -106,14 +170,19 @@ type facts struct {
 	kernel, os, cpuModel string
 	cpus                 int
 	memoryBytes          int64
-	freeBytes            int64
+	freeBytes            int64 // for the roles' folder
+	passingBytes         int64 // free in passing
 	root                 bool
-	python               bool
+	python, ip           bool
 	device               string
 	mtu                  int // of the device, bytes; 0: not told
 	// deviceMbps is the speed that the device tells; 0: it tells none.
 	deviceMbps int
 }
+
+// passing is the folder through which Ansible copies a file to a host. It is there
+// on every host, and what Ansible makes below it is removed.
+const passing = "/tmp"
 
 // askFacts is a shell script, as nothing but a shell can be taken for granted
 // yet. Its arguments are the roles' folder, the other end's address and the device,
@@ -123,6 +192,8 @@ while [ ! -d "$d" ]; do d=$(dirname "$d"); done
 echo "kernel=$(uname -r)"
 echo "uid=$(id -u)"
 echo "python=$(command -v python3)"
+echo "ip=$(command -v ip)"
+echo "passing=$(df -Pk ` + passing + ` | awk 'END { print $4 }')"
 echo "free=$(df -Pk "$d" | awk 'END { print $4 }')"
 echo "cpus=$(grep -c ^processor /proc/cpuinfo)"
 echo "model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
@@ -131,7 +202,7 @@ echo "os=$(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release)"
 dev=${3:-$(ip -o route get "$2" | sed -n 's/.* dev \([^ ]*\).*/\1/p')}
 echo "device=$dev"
 echo "mtu=$(ip -o link show dev "$dev" 2>/dev/null | sed -n 's/.* mtu \([0-9]*\).*/\1/p')"
-echo "speed=$(ethtool "$dev" 2>/dev/null | sed -n 's/.*Speed: \([0-9]*\)Mb.*/\1/p')"
+echo "speed=$({ ethtool "$dev" || echo "Speed: $(cat "/sys/class/net/$dev/speed")Mb"; } 2>/dev/null | sed -n 's/.*Speed: \([0-9]*\)Mb.*/\1/p')"
 `
 
 // ask gathers the facts of a host.
@@ -139,10 +210,6 @@ func (h Host) ask(ctx context.Context, r *exec.Runner, peer string) (facts, erro
 	out, err := h.run(ctx, r, "sh", "-c", askFacts, "sh", h.Dir, peer, h.Device)
 	var f facts
 	if err != nil {
-		var known *HostError
-		if !errors.As(err, &known) {
-			err = &HostError{Host: h.Name, Text: "what it says of itself: " + err.Error()}
-		}
 		return f, err
 	}
 	for line := range strings.Lines(out) {

@@ -21,8 +21,8 @@ func (b *Bed) Bootstrap(ctx context.Context) error {
 	if len(good) == 0 || err != nil && !b.options.KeepGoing {
 		return err
 	}
-	if err := b.occupy(ctx); err != nil {
-		return err
+	if _, held := b.occupy(ctx, good); held != nil {
+		return errors.Join(err, held)
 	}
 	records, playErr := b.player.play(ctx, b.inventory.Path, "bootstrap", map[string]any{}, strings.Join(good, ","))
 	b.tellMended(records)
@@ -89,63 +89,80 @@ func (b *Bed) tellMended(records []record) {
 			b.options.Say("%s: put back what a killed run had changed: %s", r.Host, strings.Join(r.Restored, ", "))
 		}
 		if len(r.PIDs) > 0 {
-			b.options.Say("%s: ended %d agents that a killed run had left", r.Host, len(r.PIDs))
+			b.options.Say("%s: ended what a killed run had left running there: processes %v", r.Host, r.PIDs)
 		}
 	}
 }
+
+// both are the names of client and server.
+func (b *Bed) both() []string { return []string{b.inventory.Client.Name, b.inventory.Server.Name} }
 
 // Deploy copies this program to client and server.
 func (b *Bed) Deploy(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if err := b.occupy(ctx); err != nil {
+	held, err := b.occupy(ctx, b.both())
+	if len(held) == 0 || err != nil && !b.options.KeepGoing {
 		return err
 	}
 	vars := map[string]any{"program": b.options.Program}
 	b.standing = true // also where it fails half-way
-	_, err := b.player.play(ctx, b.inventory.Path, "deploy", vars, "")
-	return err
+	_, playErr := b.player.play(ctx, b.inventory.Path, "deploy", vars, strings.Join(held, ","))
+	return errors.Join(err, playErr)
 }
 
-// Destroy puts both hosts back as they were, whatever run changed them.
+// Destroy puts both hosts back as they were, whatever run changed them. One that
+// does not answer is no hindrance for the other.
 func (b *Bed) Destroy(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if err := b.occupy(ctx); err != nil {
+	held, err := b.occupy(ctx, b.both())
+	if len(held) == 0 && !isLost(err) {
 		return err
 	}
-	return b.putBack(ctx, "")
+	return b.notBack(errors.Join(err, b.putBack(ctx, held)))
 }
 
 // destroy puts back what this command changed. A host that another has by now is
 // left to it: that put back what was found.
 func (b *Bed) destroy(ctx context.Context) error {
-	var taken []error
+	var taken, errs []error
 	var mine []string
 	for _, e := range b.ends {
-		var other *HostError
-		if err := b.holdAgain(ctx, e); errors.As(err, &other) && other.Taken {
+		var wrong *HostError
+		switch err := b.holdAgain(ctx, e); {
+		case errors.As(err, &wrong) && wrong.Taken:
 			taken = append(taken, err)
-		} else {
+		case isLost(err):
+			errs = append(errs, err)
+		default:
 			mine = append(mine, e.host.Name)
 		}
 	}
-	if len(mine) == 0 {
-		return errors.Join(taken...)
-	}
-	return errors.Join(append(taken, b.putBack(ctx, strings.Join(mine, ",")))...)
+	errs = append(errs, b.putBack(ctx, mine))
+	return errors.Join(append(taken, b.notBack(errors.Join(errs...)))...)
 }
 
-func (b *Bed) putBack(ctx context.Context, limit string) error {
-	records, err := b.player.play(ctx, b.inventory.Path, "destroy", map[string]any{}, limit)
+func (b *Bed) putBack(ctx context.Context, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	records, err := b.player.play(ctx, b.inventory.Path, "destroy", map[string]any{}, strings.Join(names, ","))
 	if !b.standing {
 		b.tellMended(records)
 	}
-	if err != nil {
-		return fmt.Errorf("not all is as it was; when the hosts answer: cnibench hosts reset --inventory %s: %w", b.options.Inventory, err)
+	if err == nil && len(names) == len(b.ends) {
+		b.standing, b.tuned = false, tuning{}
 	}
-	b.standing, b.tuned = false, tuning{}
-	return nil
+	return err
+}
+
+// notBack adds to what kept hosts from being put back how that is done later.
+func (b *Bed) notBack(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w\nnot all is as it was; when the hosts answer: cnibench hosts reset --inventory %s", err, b.options.Inventory)
 }
 
 // Collect copies a result directory into a folder of the sink, under its own
