@@ -207,3 +207,100 @@ func TestKeptAfterReboot(t *testing.T) {
 		}
 	}
 }
+
+// TestPutBackOnFullDisk: nothing but the values themselves is needed to put them
+// back: on a full disk, and beside a setting that does not take, all others are as
+// before. A setting is changed after all old values are kept, or not at all.
+func TestPutBackOnFullDisk(t *testing.T) {
+	const script = `
+import errno, sys, types
+basic = types.ModuleType("basic")
+basic.AnsibleModule = None  # not used here
+sys.modules.update({"ansible": basic, "ansible.module_utils": basic, "ansible.module_utils.basic": basic})
+from ansible_collections.cnibench.testbed.plugins.module_utils import kept, settings
+from ansible_collections.cnibench.testbed.plugins.modules import host_settings as m
+
+class Failed(Exception):
+    pass
+
+class Module:
+    check_mode = False
+    def fail_json(self, msg, **more):
+        raise Failed(msg)
+
+def full(self):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+now = {"sysctl a": "new", "sysctl b": "new", "sysctl c": "new"}
+def write(name, value):
+    if name == sys.argv[1]:
+        raise settings.NotTaken("it is read-only here")
+    now[name] = value
+    return []
+
+m.read, m.write, m.refused = now.get, write, lambda name, value: None
+kept.Kept.save = full
+old = kept.Kept("/none")
+old.old = {"sysctl a": "old", "sysctl b": "old", "sysctl c": "old"}
+try:
+    m.put_back(Module(), old, sorted(old.old))
+except Failed as e:
+    print(e)
+print(sorted(now.values()))
+old.old = {}
+try:
+    m.keep(Module(), old, [("sysctl a", "newer"), ("sysctl b", "newer")])
+except Failed as e:
+    print(e)
+`
+	for refused, want := range map[string]string{
+		"none":     "['old', 'old', 'old']\n",
+		"sysctl b": "not put back: sysctl b stays new, was old: it is read-only here\n['new', 'old', 'old']\n",
+	} {
+		want += "nothing was changed, as the values of now cannot be kept in /none (make room there): No space left on device\n"
+		if diff := cmp.Diff(want, python(t, script, refused)); diff != "" {
+			t.Errorf("%s does not take (-want +got)\n%s", refused, diff)
+		}
+	}
+}
+
+// TestTunedOff: a tuned that ran without a profile is told to have none again, and
+// only one that was started for a run is ended.
+func TestTunedOff(t *testing.T) {
+	const script = `
+import sys
+from ansible_collections.cnibench.testbed.plugins.module_utils import tuned
+
+done = []
+tuned.program = lambda name: "/usr/sbin/" + name
+tuned.pid = lambda: 7
+tuned.ours = lambda: sys.argv[1] == "ours"
+tuned.active = lambda: "off"
+tuned.stop = lambda: done.append("ended")
+tuned.subprocess.check_output = lambda argv, **more: done.append(" ".join(argv))
+tuned.apply("off")
+print("; ".join(done))
+`
+	for whose, want := range map[string]string{"ours": "ended", "theirs": "/usr/sbin/tuned-adm off"} {
+		if got := strings.TrimSpace(python(t, script, whose)); got != want {
+			t.Errorf("%s: %s, want %s", whose, got, want)
+		}
+	}
+}
+
+// python runs a script that uses the collection's Python, and gives its output.
+func python(t *testing.T, script, arg string) string {
+	t.Helper()
+	labtest.Tool(t, "python3", "python3")
+	home := t.TempDir()
+	if err := os.CopyFS(filepath.Join(home, "ansible_collections", "cnibench", "testbed"), Files); err != nil {
+		t.Fatal(err)
+	}
+	r := exec.NewRunner()
+	defer r.Close()
+	res, err := r.Run(t.Context(), exec.Cmd{Argv: []string{"python3", "-B", "-c", script, arg}, Env: []string{"PYTHONPATH=" + home}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(res.Stdout)
+}

@@ -58,8 +58,10 @@ func labOptions(runner *exec.Runner, cniPath []string, verb string) (lab.Options
 func stateDir() string { return os.Getenv("CNIBENCH_STATE_DIR") }
 
 // machineDir is where values of this machine's settings are kept while a run
-// has others.
-func machineDir() string { return cmp.Or(stateDir(), lab.DefaultDir) + "-machine" }
+// has others: on a disk, as what tuned writes outlives a reboot.
+func machineDir() string {
+	return cmp.Or(stateDir(), "/var/lib/cnibench") + "-machine"
+}
 
 // reap clears what killed commands left and says so.
 func reap(ctx context.Context, o lab.Options, stderr io.Writer) error {

@@ -6,6 +6,7 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
+import errno
 import json
 import os
 
@@ -41,8 +42,22 @@ class Kept(object):
         if not os.path.isdir(folder):
             os.makedirs(folder, 0o755)
         temporary = self.path + ".new"
-        with open(temporary, "w") as f:
-            json.dump({"schema": 1, "boot_id": boot_id(), "old": self.old}, f, indent=1, sort_keys=True)
-            f.flush()
-            os.fsync(f.fileno())
+        try:
+            with open(temporary, "w") as f:
+                json.dump({"schema": 1, "boot_id": boot_id(), "old": self.old}, f, indent=1, sort_keys=True)
+                f.flush()
+                os.fsync(f.fileno())
+        except (OSError, IOError):
+            if os.path.isfile(temporary):
+                os.unlink(temporary)
+            raise
         os.rename(temporary, self.path)
+
+    def tidy(self):
+        """Forgets what was put back. On a full disk it is not forgotten, which harms
+        nobody: the file's values are those from before all the same."""
+        try:
+            self.save()
+        except (OSError, IOError) as e:
+            if e.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise

@@ -158,13 +158,14 @@ def apply(profile):
     if why:
         raise NotTaken(why)
     try:
-        if profile == "off":
+        if pid() is not None and not ours():  # it runs on, as it did before
+            told = len(slurp(LOG_FILE))
+            words = ["off"] if profile == "off" else ["profile"] + profile.split()
+            subprocess.check_output([program("tuned-adm")] + words, stderr=subprocess.STDOUT)
+            log = slurp(LOG_FILE)[told:]
+        elif profile == "off":
             stop()
             return []
-        if pid() is not None and not ours():
-            told = len(slurp(LOG_FILE))
-            subprocess.check_output([program("tuned-adm"), "profile"] + profile.split(), stderr=subprocess.STDOUT)
-            log = slurp(LOG_FILE)[told:]
         else:
             stop()
             log = start(profile)

@@ -146,14 +146,19 @@ def put_back(module, kept, names):
             done.append(name)
         if not module.check_mode:
             del kept.old[name]
-            kept.save()
+    if names and not module.check_mode:
+        kept.tidy()
     if failed:
         module.fail_json(msg="not put back: " + "; ".join(failed), restored=done)
     return done
 
 
-def keep(module, kept, names):
-    """Keeps the values of now, before anything is changed."""
+def keep(module, kept, asked):
+    """Keeps the values of now of all that will change, before anything does."""
+    names = []
+    for name, value in asked:
+        if read(name) != value and refused(name, value) is None:
+            names += touched(name, value)
     new = dict((n, read(n)) for n in names if n not in kept.old)
     if not new or module.check_mode:
         return
@@ -161,10 +166,10 @@ def keep(module, kept, names):
     try:
         kept.save()
     except (OSError, IOError) as e:
-        module.fail_json(msg="nothing was changed: the values of now cannot be kept in %s: %s" % (kept.path, e.strerror))
+        module.fail_json(msg="nothing was changed, as the values of now cannot be kept in %s (make room there): %s" % (kept.path, e.strerror))
 
 
-def make(module, kept, name, value):
+def make(module, name, value):
     """Makes one setting and tells what became of it."""
     before = read(name)
     out = {"name": name, "asked": value, "before": before, "value": before, "reason": ""}
@@ -175,7 +180,6 @@ def make(module, kept, name, value):
         out["value"] = value
         return out
     if why is None:
-        keep(module, kept, touched(name, value))
         try:
             why = "; ".join(write(name, value))
         except settings.NotTaken as e:
@@ -237,7 +241,7 @@ def main():
     except (OSError, IOError, ValueError, KeyError) as e:
         module.fail_json(msg="the values from before cannot be read: %s: %s" % (module.params["state_file"], e))
     if kept.rebooted and not module.check_mode:
-        kept.save()
+        kept.tidy()
     if not module.params["devices"]:
         module.params["devices"] = settings.default_devices()
     asked = wanted(module.params) if module.params["state"] == "applied" else []
@@ -247,7 +251,8 @@ def main():
     # tuned first: what it put back itself needs no more writing.
     back = sorted((n for n in kept.old if n not in stay), key=lambda n: (n != "tuned", n))
     restored = put_back(module, kept, back)
-    made = [make(module, kept, name, value) for name, value in asked]
+    keep(module, kept, asked)
+    made = [make(module, name, value) for name, value in asked]
     changed = [s for s in made if s["before"] != s["value"]]
     if module.params["tuned"] and asked and not module.check_mode and tuned.active() == module.params["tuned"]:
         made += made_by_tuned(module.params["tuned"])
