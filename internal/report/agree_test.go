@@ -312,7 +312,7 @@ func checkCosts(t *testing.T, s stat.CellSummary, row string, page figures, exac
 		}
 	}
 	for _, at := range s.CoresAt {
-		key := [3]string{caption + "cores needed", row, "at " + unit.Value(at.BitsPerSecond, "bit/s")}
+		key := [3]string{caption + "cores needed", row, "at " + unit.Round(at.BitsPerSecond, "bit/s")}
 		if exacts[key] != behind(at.Cores.Value) {
 			t.Errorf("%v: page has %s, JSON %v", key, exacts[key], at.Cores.Value)
 		}

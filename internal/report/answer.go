@@ -241,13 +241,17 @@ func (d *document) progress() []string {
 	}
 	s := fmt.Sprintf("Not yet inside the target of ±%g %%: %d of %s.", 100*target, open, count(all, "cell", "cells"))
 	if more(most) > 0 {
-		s += fmt.Sprintf(" The most is needed by %s, %s: %s more (%d in all).", d.name(most.Cell.Network), most.Cell.Traffic(),
-			count(more(most), "block", "blocks"), most.Progress.BlocksNeeded)
+		s += fmt.Sprintf(" The most is needed by %s, %s: about %s blocks (%d so far).", d.name(most.Cell.Network), most.Cell.Traffic(),
+			unit.Rough(most.Progress.BlocksNeeded), most.Progress.Blocks)
 	}
 	if unknown > 0 {
 		s += fmt.Sprintf(" For %s it cannot be said yet how many.", count(unknown, "cell", "cells"))
 	}
-	return []string{s + " Raise sampling.max_blocks, or take a wider target."}
+	raise := "max_blocks"
+	if c := d.Campaign.Sampling; c.MaxSeconds > 0 && d.Tally.Blocks() < c.MaxBlocks {
+		raise = "max_seconds"
+	}
+	return []string{s + " Raise sampling." + raise + ", or take a wider target."}
 }
 
 func more(s stat.CellSummary) int { return max(0, s.Progress.BlocksNeeded-s.Progress.Blocks) }

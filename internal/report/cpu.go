@@ -175,7 +175,7 @@ func coresTable(rows []entry, t result.Cell) *table {
 		row := []cell{r.cell()}
 		for i, at := range r.summary.CoresAt {
 			if len(tab.Columns) < i+2 {
-				tab.Columns = append(tab.Columns, column{Head: "at " + unit.Value(at.BitsPerSecond, "bit/s"), Number: true})
+				tab.Columns = append(tab.Columns, column{Head: "at " + unit.Round(at.BitsPerSecond, "bit/s"), Number: true})
 			}
 			row = append(row, cell{Text: unit.Estimate(at.Cores.Value, halfwidth(at.Cores), ""), Value: &at.Cores.Value})
 		}

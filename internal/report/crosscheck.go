@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -112,7 +113,7 @@ func roundTripWord(r stat.RoundTripCheck) string {
 	if r.OK {
 		return "ok"
 	}
-	return "not ok"
+	return fmt.Sprintf("not ok: %s off", unit.Percent(math.Abs(r.Product.Value-1), nan()))
 }
 
 // crossLines are the checks for a terminal: a short line for each pair, and

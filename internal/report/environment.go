@@ -100,7 +100,7 @@ func (d *document) networkFacts() *table {
 // placeFacts is one row for each value of each thing that the places said of
 // themselves, with the places that said so.
 func (d *document) placeFacts() *table {
-	t := &table{Caption: "Places", Columns: []column{{Head: "what"}, {Head: "value"}, {Head: "where", Wide: true}}}
+	t := &table{Caption: "Places", Columns: []column{{Head: "what", Wide: true}, {Head: "value"}, {Head: "where", Wide: true}}}
 	said := map[string]map[string][]string{}
 	add := func(what, value, place string) {
 		if said[what] == nil {

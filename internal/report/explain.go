@@ -185,7 +185,7 @@ func whereSentence(x ExplainedTraffic) string {
 		for _, c := range parts[:min(most, len(parts))] {
 			word := labels[c.Name] + " " + p.say(c.Seconds)
 			if c.Share != nil {
-				word += " (" + unit.Percent(*c.Share, math.NaN()) + ")"
+				word += " (" + unit.Share(*c.Share) + ")"
 			}
 			words = append(words, word)
 		}
@@ -237,7 +237,7 @@ func percentMore(more, base float64) string {
 	if more < 0 {
 		word = "less"
 	}
-	return unit.Percent(math.Abs(more)/base, math.NaN()) + " " + word
+	return unit.Share(math.Abs(more)/base) + " " + word
 }
 
 func descending(a, b float64) int {

@@ -145,20 +145,25 @@ func (d *document) goalSentence(g stat.GoalRanking) string {
 		return "link-bound, cannot rank: all of them fill the link."
 	}
 	var first []string
-	for _, r := range g.Ranked {
-		if r.Rank == 1 {
-			first = append(first, d.option(r.Option))
+	for i, r := range g.Ranked {
+		if r.Rank != 1 {
+			continue
 		}
+		name := d.option(r.Option)
+		if i == 0 {
+			name += d.goalFigure(g, r)
+		}
+		first = append(first, name)
 	}
-	lead, last := g.Ranked[0], g.Ranked[len(g.Ranked)-1]
+	last := g.Ranked[len(g.Ranked)-1]
 	s := ""
 	switch {
 	case len(first) == len(g.Ranked):
-		return "cannot tell any of " + fewNames(first) + " from the best; " + d.option(lead.Option) + d.goalFigure(g, lead) + "."
+		return "none can be told from the best: " + fewNames(first) + "."
 	case len(first) == 1:
-		s = first[0] + " is first" + d.goalFigure(g, lead)
+		s = first[0] + " is first"
 	default:
-		s = "cannot tell " + fewNames(first) + " apart" + d.goalFigure(g, lead)
+		s = fewNames(first) + " share the first place"
 	}
 	if last.Rank == len(g.Ranked) {
 		s += "; " + d.option(last.Option) + " is last" + d.goalFigure(g, last)

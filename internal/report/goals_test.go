@@ -115,8 +115,8 @@ func TestGoalSentences(t *testing.T) {
 		g    stat.GoalRanking
 		want string
 	}{
-		{"first", g[0], "calico/direct* is first (97.1 % ± 1.0); flannel/vxlan* is last (52.6 % ± 0.5)."},
-		{"tie", g[1], "cannot tell calico/direct* and macvlan apart (92.1 % ± 0.9); flannel/vxlan* is last (68.4 % ± 0.7)."},
+		{"first", g[0], "calico/direct* (97.1 % ± 1.0) is first; flannel/vxlan* is last (52.6 % ± 0.5)."},
+		{"tie", g[1], "calico/direct* (92.1 % ± 0.9) and macvlan share the first place; flannel/vxlan* is last (68.4 % ± 0.7)."},
 		{"one", goalsOf(networks[:1], true)[0], "only calico/direct* (97.1 % ± 1.0): nothing to rank."},
 		{"none", stat.GoalRanking{}, "no network was measured in every setting."},
 		{"link", stat.GoalRanking{LinkBound: true, Ranked: make([]stat.GoalRanked, 2)}, "link-bound, cannot rank: all of them fill the link."},

@@ -15,7 +15,7 @@ func overTime(d *document) []block {
 			return nil
 		}
 		return []block{drawing(blocksChart(g, t, rows)), drawing(windowChart(g, t, rows))}
-	}, "On the left each block's own value: lines that go up and down together are the machine, not the networks. On the right the measured window: the median over blocks of each interval, and the middle half of the blocks as a band."))
+	}, "Block by block: lines that go up and down together are the machine, not the networks. Inside the measured window: the median over blocks of each interval, and the middle half of the blocks as a band."))
 }
 
 // blocksChart draws the values behind the estimates.

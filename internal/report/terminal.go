@@ -5,6 +5,8 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
@@ -74,7 +76,7 @@ func (sc screen) remarks(d *document) []string {
 		if len(w.Cells) > 0 { // a doubt about the whole campaign names no cell
 			where = " (" + count(len(w.Cells), "cell", "cells") + ")"
 		}
-		item("! ", fmt.Sprintf("%s%s: %s %s", w.Code, where, sentenceEnd(w.Message), sentenceEnd(w.Cure)))
+		item("! ", fmt.Sprintf("%s%s: %s %s", w.Code, where, sentenceEnd(w.Message), capital(sentenceEnd(w.Cure))))
 	}
 	for _, c := range d.changed() {
 		item("! ", "changed during the campaign: "+c)
@@ -118,6 +120,12 @@ func (d *document) verdict(g *group, t result.Cell) string {
 		return t.Traffic() + ": cannot tell apart " + strings.Join(tied, "; ") + "."
 	}
 	return ""
+}
+
+// capital begins s as a sentence.
+func capital(s string) string {
+	first, size := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(first)) + s[size:]
 }
 
 // sentenceEnd ends s with a full stop.

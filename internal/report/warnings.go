@@ -14,7 +14,11 @@ func warnings(d *document) []block {
 	tab := &table{Caption: "Doubts about the numbers, the gravest first", Columns: []column{
 		{Head: "warning"}, {Head: "cells", Number: true}, {Head: "what was seen", Wide: true}, {Head: "what to do", Wide: true}, {Head: "where", Wide: true}}}
 	for _, w := range d.Analysis.Warnings {
-		tab.Rows = append(tab.Rows, []cell{text(string(w.Code)), text(fmt.Sprint(len(w.Cells))), text(w.Message), text(w.Cure), text(d.where(w.Cells))})
+		cells, where := fmt.Sprint(len(w.Cells)), d.where(w.Cells)
+		if len(w.Cells) == 0 {
+			cells, where = "", "the whole campaign"
+		}
+		tab.Rows = append(tab.Rows, []cell{text(string(w.Code)), text(cells), text(w.Message), text(w.Cure), text(where)})
 	}
 	var out []block
 	if len(tab.Rows) > 0 {

@@ -11,7 +11,7 @@ import (
 )
 
 // leastShare is the share of a total below which a component has no column of
-// its own where no network has more.
+// its own where no network has more, of either sign.
 const leastShare = 0.01
 
 // where is, for each traffic, what each network spends where in the kernel.
@@ -80,7 +80,7 @@ func (d *document) componentTable(g *group, t result.Cell) *table {
 		}
 		has := func(r entry) bool {
 			part, ok := r.summary.Attribution.Component(c.Name)
-			return ok && (part.Share == nil || *part.Share >= leastShare)
+			return ok && (part.Share == nil || math.Abs(*part.Share) >= leastShare)
 		}
 		if !slices.ContainsFunc(rows, has) {
 			small = append(small, c.Label)
@@ -136,10 +136,10 @@ func otherNote(rows []entry) []string {
 		}
 	}
 	if !math.IsNaN(most) {
-		notes = append(notes, fmt.Sprintf("No rule names at most %s of a total (other).", unit.Percent(most, math.NaN())))
+		notes = append(notes, fmt.Sprintf("No rule names at most %s of a total (other).", unit.Share(most)))
 	}
 	if !math.IsNaN(elsewhere) {
-		notes = append(notes, fmt.Sprintf("Other programs had at most %s of the machine's busy time.", unit.Percent(elsewhere, math.NaN())))
+		notes = append(notes, fmt.Sprintf("Other programs had at most %s of the machine's busy time.", unit.Share(elsewhere)))
 	}
 	return notes
 }

@@ -74,7 +74,7 @@ type Regret struct {
 // Settle is the measurement that would tell the runners-up apart.
 type Settle struct {
 	// Options are those to be measured again; Blocks is how many blocks that
-	// takes, in 4 of 5 campaigns; 0: more than MostBlocks, they are alike, or it
+	// takes, in 4 of 5 campaigns; 0: more than MostBlocks, or it
 	// cannot be said from what there is.
 	Options []Option `json:"options"`
 	Blocks  int      `json:"blocks,omitempty"`
@@ -344,7 +344,7 @@ func (g GoalRanking) settle(take Option, open []GoalPair, confidence float64) *S
 	switch {
 	case out.Why != "":
 	case most > MostBlocks:
-		out.Why = "they are alike: no campaign of a sensible length would tell them apart"
+		out.Why = fmt.Sprintf("with this noise no campaign of up to %d blocks; a quieter machine tells more", MostBlocks)
 	default:
 		out.Blocks = int(most)
 	}

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // Doubts about how the blocks of a cell lie: too few, drifting, in two heaps,
@@ -45,9 +47,9 @@ func (c *campaign) warnTarget(a Analysis) Warning {
 	}
 	w := Warning{Code: TargetNotReached, Cells: f.cells,
 		Message: fmt.Sprintf("%s not inside ± %.3g %%", counted(len(f.cells), "cell"), 100*c.opt.TargetRelativeHalfwidth),
-		Cure:    "raise max_blocks, or be content with a wider target_relative_halfwidth"}
+		Cure:    "raise sampling.max_blocks, and max_seconds where it is set, or be content with a wider target_relative_halfwidth"}
 	if f.value > 0 {
-		w.Message += fmt.Sprintf("; %s would need about %.0f blocks", named(f.worst), f.value)
+		w.Message += fmt.Sprintf("; %s would need about %s blocks", named(f.worst), unit.Rough(int(f.value)))
 	}
 	return w
 }

@@ -11,37 +11,64 @@ import (
 // a value that was not measured must not be formatted at all.
 func Value(v float64, u string) string { return Estimate(v, math.NaN(), u) }
 
+// Round says v like Value, without zeros at its end: the rate of a link is
+// "10 Gbit/s".
+func Round(v float64, u string) string {
+	number, name, _ := strings.Cut(Value(v, u), " ")
+	if strings.Contains(number, ".") {
+		number = strings.TrimRight(strings.TrimRight(number, "0"), ".")
+	}
+	return strings.TrimSpace(number + " " + name)
+}
+
 // Estimate says v ± halfwidth, both in the base unit u, with as many digits as
-// the half-width bears: "9.12 Gbit/s ± 0.05". The larger of the two picks the
-// prefix: "0.1 s ± 2.4", and not "60 ms ± 2354". A half-width that is NaN is left
-// out.
+// the half-width bears: "9.12 Gbit/s ± 0.05". A half-width that is NaN is left
+// out; one of 0 says that all were the same.
 func Estimate(v, halfwidth float64, u string) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "not a number"
 	}
-	if u == "B" && !isWidth(halfwidth) && v == math.Trunc(v) && math.Abs(v) < 1e5 {
-		return strconv.FormatFloat(v, 'f', 0, 64) + " B" // an MTU of 1500 is not 1.5 kB
+	if u == "B" && !(halfwidth > 0) && v == math.Trunc(v) && math.Abs(v) < 1e5 {
+		return strconv.FormatFloat(v, 'f', 0, 64) + " B" + plusMinus(halfwidth, 0) // an MTU of 1500 is not 1.5 kB
 	}
-	largest := v
+	larger := v // with a prefix that fits the larger of both: 504 ms ± 12 s
 	if isWidth(halfwidth) {
-		largest = math.Max(math.Abs(v), halfwidth)
+		larger = max(math.Abs(v), halfwidth)
 	}
-	p := scale(largest, u)
+	p := scale(larger, u)
 	digits := decimals(v/p.factor, halfwidth/p.factor)
-	if p.next != nil && math.Abs(round(v/p.factor, digits)) >= 1000 {
+	if p.next != nil && math.Abs(round(larger/p.factor, digits)) >= 1000 {
 		p = *p.next // 999.996 M is 1.00 G
-		digits = decimals(1, halfwidth/p.factor)
+		digits = decimals(round(v/p.factor, 3), halfwidth/p.factor)
 	}
 	v, halfwidth = v/p.factor, halfwidth/p.factor
-	if v == math.Trunc(v) && (u == "" && !isWidth(halfwidth) || v == 0 && !(halfwidth > 0)) {
-		digits = 0 // a count, or nothing at all
+	if !(halfwidth > 0) && v == math.Trunc(v) && (u == "" || v == 0) {
+		digits = 0 // a count
 	}
 	s := fixed(v, digits)
 	if p.unit != "" {
 		s += " " + p.unit
 	}
-	if isWidth(halfwidth) {
-		s += " ± " + strconv.FormatFloat(halfwidth, 'f', digits, 64)
+	return s + plusMinus(halfwidth, digits)
+}
+
+// plusMinus says a half-width behind its value.
+func plusMinus(halfwidth float64, digits int) string {
+	switch {
+	case !isWidth(halfwidth):
+		return ""
+	case halfwidth == 0:
+		return " ± 0"
+	}
+	return " ± " + fixed(halfwidth, digits)
+}
+
+// fixed says v with some digits behind the point, or rounded before it where
+// digits are negative.
+func fixed(v float64, digits int) string {
+	s := strconv.FormatFloat(round(v, digits), 'f', max(0, digits), 64)
+	if strings.Trim(s, "-0.") == "" {
+		s = strings.TrimPrefix(s, "-") // no "-0"
 	}
 	return s
 }
@@ -51,9 +78,13 @@ func Interval(low, high float64, u string) string {
 	if math.IsNaN(low+high) || math.IsInf(low, 0) || math.IsInf(high, 0) {
 		return "not a number"
 	}
-	p := scale(high, u)
-	digits := decimals(high/p.factor, (high-low)/2/p.factor)
-	s := strconv.FormatFloat(low/p.factor, 'f', digits, 64) + " to " + strconv.FormatFloat(high/p.factor, 'f', digits, 64)
+	if u == "B" && low == high {
+		return Value(low, u) + " to " + Value(high, u)
+	}
+	larger := max(math.Abs(low), math.Abs(high))
+	p := scale(larger, u)
+	digits := decimals(larger/p.factor, (high-low)/2/p.factor)
+	s := fixed(low/p.factor, digits) + " to " + fixed(high/p.factor, digits)
 	if p.unit != "" {
 		s += " " + p.unit
 	}
@@ -66,10 +97,25 @@ func Percent(ratio, halfwidth float64) string {
 	if math.IsNaN(ratio) || math.IsInf(ratio, 0) {
 		return "not a number"
 	}
-	digits := decimals(100*ratio, 100*halfwidth)
-	s := fixed(100*ratio, digits) + " %"
-	if isWidth(halfwidth) {
-		s += " ± " + strconv.FormatFloat(100*halfwidth, 'f', digits, 64)
+	digits := max(0, decimals(100*ratio, 100*halfwidth)) // 98 ± 40 is not 100
+	return fixed(100*ratio, digits) + " %" + plusMinus(100*halfwidth, digits)
+}
+
+// Share says a part of a whole without an interval of its own in whole percent:
+// "66 %", or "0.3 %" where it is less than one.
+func Share(ratio float64) string {
+	digits := 0
+	if math.Abs(ratio) < 0.01 {
+		digits = 1
+	}
+	return fixed(100*ratio, digits) + " %"
+}
+
+// Rough says an estimated number in two figures: "18,000".
+func Rough(n int) string {
+	s := fixed(float64(n), 1-int(math.Floor(math.Log10(math.Max(10, math.Abs(float64(n)))))))
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
 	}
 	return s
 }
@@ -86,23 +132,14 @@ func (m Metric) Format(v, halfwidth float64) string {
 // FormatInterval says low to high as people read the metric.
 func (m Metric) FormatInterval(low, high float64) string {
 	if m.IsRatio() {
-		digits := decimals(100*high, 100*(high-low)/2)
-		return strconv.FormatFloat(100*low, 'f', digits, 64) + " to " + strconv.FormatFloat(100*high, 'f', digits, 64) + " %"
+		digits := max(0, decimals(100*max(math.Abs(low), math.Abs(high)), 100*(high-low)/2))
+		return fixed(100*low, digits) + " to " + fixed(100*high, digits) + " %"
 	}
 	return Interval(low, high, m.Unit)
 }
 
 // IsRatio tells whether the metric is a share that people read in percent.
 func (m Metric) IsRatio() bool { return strings.HasSuffix(m.Name, "_ratio") }
-
-// fixed is v with some digits behind the point; what rounds to nothing has no sign.
-func fixed(v float64, digits int) string {
-	s := strconv.FormatFloat(v, 'f', digits, 64)
-	if rest, ok := strings.CutPrefix(s, "-"); ok && strings.Trim(rest, "0.") == "" {
-		return rest
-	}
-	return s
-}
 
 func isWidth(h float64) bool { return !math.IsNaN(h) && !math.IsInf(h, 0) && h >= 0 }
 
@@ -111,11 +148,12 @@ func round(v float64, digits int) float64 {
 	return math.Round(v*p) / p
 }
 
-// decimals is how many digits behind the point a value is shown with. Without
-// a half-width: three digits in all. With one: the half-width decides, by the
-// Particle Data Group's rule (Review of Particle Physics, "Introduction",
-// rounding): of its three leading digits, 100–354 keep two, 355–949 keep one,
-// 950–999 round up and keep two. Never more than six digits in all.
+// decimals is how many digits behind the point a value is shown with, negative
+// where digits before it are rounded too. Without a half-width: three digits in
+// all. With one: the half-width decides, by the Particle Data Group's rule
+// (Review of Particle Physics, "Introduction", rounding): of its three leading
+// digits, 100–354 keep two, 355–949 keep one, 950–999 round up and keep two.
+// Never more than six digits in all.
 func decimals(v, halfwidth float64) int {
 	const most = 6
 	magnitude := 0
@@ -133,7 +171,7 @@ func decimals(v, halfwidth float64) int {
 	case lead >= 950: // 0.0096 becomes 0.010
 		exponent, keep = exponent+1, 2
 	}
-	return max(0, min(keep-1-exponent, most-1-max(magnitude, 0)))
+	return min(keep-1-exponent, most, most-1-max(magnitude, 0))
 }
 
 // prefixed is a unit with a prefix: a value divided by factor is in it.

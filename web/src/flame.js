@@ -36,7 +36,7 @@ export function makeFlame(data, block, filter) {
   details.addEventListener('toggle', fill);
   const element = make('figure', { class: 'chart flame' },
     make('div', { class: 'caption' }, make('figcaption', { id }, block.title), tools),
-    make('div', { class: 'choose' }, make('label', {}, 'Network ', networks), make('label', {}, 'Find a function ', search), whole, status),
+    make('div', { class: 'choose' }, make('label', {}, 'Network ', networks), make('label', { class: 'screen' }, 'Find a function ', search), whole, status),
     plot, legend(data, trees), block.words ? make('p', { class: 'words' }, block.words) : null, details);
 
   function look(node) {

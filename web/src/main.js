@@ -105,9 +105,12 @@ async function main() {
     if (waiting === 0) return;
     const raise = (by) => () => { section.limit += by; arrange(false); };
     section.more = make(
-      'p', { class: 'more' }, `${shown} of ${shown + waiting} are shown. Filter above, or `,
-      make('button', { type: 'button', onclick: raise(step) }, `show ${Math.min(step, waiting)} more`), ' ',
-      make('button', { type: 'button', onclick: raise(Infinity) }, 'show all'),
+      'p', { class: 'more' }, `${shown} of ${shown + waiting} are shown. `,
+      make(
+        'span', { class: 'screen' }, 'Filter above, or ',
+        make('button', { type: 'button', onclick: raise(step) }, `show ${Math.min(step, waiting)} more`), ' ',
+        make('button', { type: 'button', onclick: raise(Infinity) }, 'show all'),
+      ),
     );
     section.element.append(section.more);
   }
