@@ -239,7 +239,7 @@ func readRows(table *html.Node, caption string, page figures) {
 // TestHTMLFilters clicks filters and reads tables and charts back.
 func TestHTMLFilters(t *testing.T) {
 	b := open(t, newBrowser(t), render(t, "html", shaped(), Options{}))
-	tables := `[...document.querySelectorAll('main figure.table')].filter(f => f.offsetParent).length`
+	tables := `[...document.querySelectorAll('main section:not(#efficiency) figure.table')].filter(f => f.offsetParent).length`
 	charts := `[...document.querySelectorAll('main figure.chart')].filter(f => f.offsetParent).length`
 	names := `[...document.querySelectorAll('#efficiency tbody tr')].filter(r => !r.hidden && r.offsetParent).map(r => r.cells[0].textContent)`
 	series := `(() => { const p = [...document.querySelectorAll('#figures .plot')].find(p => p.offsetParent); return [...new Set(p.chart.data().map(d => d.s))]; })()`
@@ -336,6 +336,12 @@ func TestHTMLSaves(t *testing.T) {
 	}))
 	if !strings.HasPrefix(string(pdf), "%PDF") || len(pdf) < 50_000 {
 		t.Errorf("the print has %d bytes", len(pdf))
+	}
+	var wide []string // on paper nothing can be scrolled to
+	b.run(t, emulation.SetEmulatedMedia().WithMedia("print"), emulation.SetDeviceMetricsOverride(700, 900, 1, false),
+		chromedp.Evaluate(`[...document.querySelectorAll('main section:not(#efficiency) figure.table')].filter((f) => f.querySelector('table').offsetWidth > f.parentElement.offsetWidth + 2).map((f) => f.querySelector('figcaption').textContent)`, &wide))
+	if len(wide) > 0 {
+		t.Errorf("wider than paper: %q", wide)
 	}
 	if *shots != "" {
 		b.keep(t, "shaped.pdf", pdf)

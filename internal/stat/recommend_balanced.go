@@ -2,6 +2,7 @@ package stat
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 )
@@ -133,7 +134,7 @@ func (r *Recommendation) settleBalance() *Settle {
 	switch {
 	case out.Why != "":
 	case !(most <= MostBlocks):
-		out.Why = "their worst losses are alike: no campaign of a sensible length would tell them apart"
+		out.Why = fmt.Sprintf("with this noise no campaign of up to %d blocks; a quieter machine tells more", MostBlocks)
 	default:
 		out.Blocks = int(most)
 	}
