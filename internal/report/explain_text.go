@@ -3,8 +3,8 @@ package report
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
