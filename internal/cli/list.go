@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -14,7 +15,9 @@ import (
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/probe"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 	"github.com/cnibench/cnibench/internal/workload"
 )
@@ -37,9 +40,9 @@ type listed struct {
 
 func listCommand(stdout io.Writer) *cobra.Command {
 	var asJSON bool
-	subjects := []string{"networks", "workloads", "links", "profiles", "papers", "service-proxies"}
+	subjects := []string{"networks", "workloads", "links", "profiles", "probes", "papers", "service-proxies"}
 	cmd := &cobra.Command{
-		Use:       "list networks|workloads|links|profiles|papers|service-proxies",
+		Use:       "list networks|workloads|links|profiles|probes|papers|service-proxies",
 		Short:     "list what a campaign can name and what can be reproduced, and whether it can be had here",
 		Example:   "  cnibench list networks\n  cnibench list workloads --json",
 		ValidArgs: subjects,
@@ -55,6 +58,8 @@ func listCommand(stdout io.Writer) *cobra.Command {
 				for _, l := range lab.Links() {
 					rows = append(rows, listed{Name: l.Name, Summary: l.Summary})
 				}
+			case "probes":
+				rows = listProbes()
 			case "service-proxies":
 				rows = listServiceProxies()
 			case "profiles":
@@ -118,6 +123,26 @@ func listProfiles() ([]listed, error) {
 	return rows, nil
 }
 
+// listProbes tries those that an end reads.
+func listProbes() []listed {
+	rows := []listed{}
+	for _, k := range probe.Kinds() {
+		row := listed{Name: k.Name, Summary: k.Summary}
+		others := slices.DeleteFunc(probe.Names(), func(name string) bool { return name == k.Name })
+		for _, p := range probe.List(probe.Roots{Proc: "/proc", Sys: "/sys"}, others) {
+			err := p.Start()
+			if held, ok := p.(io.Closer); ok {
+				err = errors.Join(err, held.Close())
+			}
+			if err != nil {
+				row.Missing = append(row.Missing, strings.Split(err.Error(), "\n")...)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
 func listServiceProxies() []listed {
 	have := map[string]error{}
 	rows := []listed{}
@@ -164,12 +189,20 @@ func listWorkloads() []listed {
 // writeNetworks shows what a network is, how its packets look on the wire and
 // whether it can be had here.
 func writeNetworks(w io.Writer, rows []listed) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "NETWORK\tKIND\tENCAPSULATION\tHERE\tSUMMARY")
+	var b strings.Builder
+	width := 0
+	for _, r := range rows {
+		width = max(width, len(r.Name))
+	}
+	line := func(cells ...any) { fmt.Fprintf(&b, "%-*s  %-5s  %-13s  %s\n", append([]any{width}, cells...)...) }
+	line("NETWORK", "KIND", "ENCAPSULATION", "HERE")
 	for _, r := range rows {
 		kind, encapsulation, here := "real", "none", "yes"
 		if r.Model != "" {
 			kind = "model"
+		}
+		if result.IsRung(r.Name) {
+			kind = "step"
 		}
 		if r.Encapsulation != "" {
 			encapsulation = r.Encapsulation
@@ -178,12 +211,18 @@ func writeNetworks(w io.Writer, rows []listed) error {
 			here = "yes: " + r.Datapath
 		}
 		if len(r.Missing) > 0 {
-			here = strings.Join(slices.Compact(r.Missing), "; ")
+			here = "no: " + strings.Join(slices.Compact(r.Missing), "; ")
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", r.Name, kind, encapsulation, here, r.Summary)
+		line(r.Name, kind, encapsulation, here)
+		fmt.Fprintf(&b, "    %s\n", r.Summary)
+		if len(r.Needs) > 0 {
+			fmt.Fprintf(&b, "    needs %s\n", strings.Join(r.Needs, ", "))
+		}
 	}
-	fmt.Fprintln(tw, "\nEach that has pods can be named with +sockmap too: TCP between pods of one node then goes from socket to socket.")
-	return tw.Flush()
+	b.WriteString("\nA model is rebuilt from kernel parts, a step is there for ladders alone. Each that has pods can be named with\n" +
+		"+sockmap too: TCP between pods of one node then goes from socket to socket.\n")
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 func writeRows(w io.Writer, rows []listed) error {

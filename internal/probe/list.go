@@ -2,9 +2,28 @@ package probe
 
 import "slices"
 
-// Names lists every probe by its name, in the order in which they are read.
+// Kind is a probe in words.
+type Kind struct{ Name, Summary string }
+
+// Kinds lists every probe, in the order in which they are read.
+func Kinds() []Kind {
+	return []Kind{
+		{CPUName, "CPU time of each end's machine by mode, of all CPUs and of each, at the window's edges"},
+		{ProcessName, "CPU time and memory of each end's own process, and of what carries its packets in user space"},
+		{CountersName, "instructions and cycles of the whole machine, user space and kernel apart"},
+		{StacksName, "sampled kernel stacks, by which CPU time is told to components of the datapath"},
+		{NetfilterName, "rules and chains that the packets of a sample met on the lab's nodes"},
+		{MemoryName, "memory that the lab's nodes hold for their network"},
+	}
+}
+
+// Names lists every probe by its name, in that order.
 func Names() []string {
-	return []string{CPUName, ProcessName, CountersName, StacksName, NetfilterName, MemoryName}
+	var names []string
+	for _, k := range Kinds() {
+		names = append(names, k.Name)
+	}
+	return names
 }
 
 // The names of the probes.
