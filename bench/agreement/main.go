@@ -25,6 +25,7 @@ import (
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/image"
 	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
 	kubebed "github.com/cnibench/cnibench/internal/testbed/kube"
@@ -118,8 +119,10 @@ func up(ctx context.Context, labs lab.Options, specs []kubernetes.Spec, program,
 		}
 		named = append(named, campaign.Cluster{Name: c.Name, Kubeconfig: o.Kubeconfig})
 		g.Go(func() error {
-			_, err := kubernetes.Up(ctx, o, c)
-			return err
+			if _, err := kubernetes.Up(ctx, o, c); err != nil || c.Name != bare {
+				return err
+			}
+			return strip(ctx, labs, c.Name)
 		})
 	}
 	return named, g.Wait()
@@ -142,9 +145,32 @@ func clusters() []kubernetes.Spec {
 		return kubernetes.Spec{Name: name, CNI: cni, KubeProxy: proxy, Link: "unshaped", MTU: 1500, Nodes: 2}
 	}
 	return []kubernetes.Spec{
-		one("bridge", "bridge", "none"), one("bridge-iptables", "bridge", "iptables"),
+		one("bridge", "bridge", "none"), one(bare, "bridge", "none"), one("bridge-iptables", "bridge", "iptables"),
 		one("flannel", "flannel/vxlan", "none"), one("flannel-nftables", "flannel/vxlan", "nftables"),
 	}
+}
+
+// bare is a cluster like bridge whose kubelets' rules are taken away once it is up.
+const bare = "bridge-bare"
+
+// strip empties the kubelets' chain of a cluster's nodes. It is the only one there that
+// asks for a packet's state, so the kernel stops tracking connections with it. A
+// kubelet writes its rules anew when its chains are gone, not their rules.
+func strip(ctx context.Context, labs lab.Options, cluster string) error {
+	all, err := lab.List(labs)
+	for _, l := range all {
+		if l.Kubernetes == nil || l.Kubernetes.Name != cluster {
+			continue
+		}
+		for _, p := range l.Places {
+			if p.Kind != "node" {
+				continue
+			}
+			_, stripErr := labs.Runner.Run(ctx, exec.Cmd{Argv: []string{"iptables", "-w", "-F", "KUBE-FIREWALL"}, NetNS: netns.Named(p.Namespace).Path})
+			err = errors.Join(err, stripErr)
+		}
+	}
+	return err
 }
 
 // pair is one cell in the lab and in a cluster.
