@@ -29,6 +29,12 @@ func echo(t *testing.T, ns netns.NS, at netip.Addr) netip.AddrPort {
 
 func echoPort(t *testing.T, ns netns.NS, at netip.AddrPort) netip.AddrPort {
 	t.Helper()
+	return echoHeard(t, ns, at, func() {})
+}
+
+// echoHeard calls heard for each datagram that it answers.
+func echoHeard(t *testing.T, ns netns.NS, at netip.AddrPort, heard func()) netip.AddrPort {
+	t.Helper()
 	var conn *net.UDPConn
 	err := netns.Do(ns, func() (err error) {
 		conn, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
@@ -45,6 +51,7 @@ func echoPort(t *testing.T, ns netns.NS, at netip.AddrPort) netip.AddrPort {
 			if err != nil {
 				return
 			}
+			heard()
 			if _, err := conn.WriteToUDPAddrPort(buf[:n], from); err != nil {
 				return
 			}

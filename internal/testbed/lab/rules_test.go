@@ -168,36 +168,16 @@ func withoutSet(t *testing.T, l *Lab, all []result.Cell) {
 }
 
 // deaf listens where nothing may arrive, which it holds until the test's end, and
-// answers what does.
+// answers what does: its sender fails the test too.
 func deaf(t *testing.T, ns netns.NS, at netip.AddrPort) netip.AddrPort {
 	t.Helper()
-	var conn *net.UDPConn
-	err := netns.Do(ns, func() (err error) {
-		conn, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	var came atomic.Int64
-	t.Cleanup(func() {
-		conn.Close()
+	t.Cleanup(func() { // after the socket is closed
 		if n := came.Load(); n > 0 {
 			t.Errorf("%d datagrams came to %s", n, at)
 		}
 	})
-	go func() {
-		buf := make([]byte, 100)
-		for {
-			n, from, err := conn.ReadFromUDPAddrPort(buf)
-			if err != nil {
-				return
-			}
-			came.Add(1)
-			_, _ = conn.WriteToUDPAddrPort(buf[:n], from) // its sender fails the test too
-		}
-	}()
-	return at
+	return echoHeard(t, ns, at, func() { came.Add(1) })
 }
 
 // answered asks at an address that is allowed, behind what it sends to one that is
