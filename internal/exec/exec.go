@@ -35,7 +35,10 @@ type Cmd struct {
 	// Cgroup is the folder of the cgroup (of version 2) to start in; nil is this
 	// program's own.
 	Cgroup *os.File
-	Stdin  io.Reader
+	// CPUs are those that the program, and all that it starts, may run on; nil is
+	// this program's own.
+	CPUs  []int
+	Stdin io.Reader
 	// Files are open in the program as 3, 4, …
 	Files []*os.File
 }
@@ -111,6 +114,7 @@ type Runner struct {
 type start struct {
 	cmd    *exec.Cmd
 	netns  string
+	cpus   []int
 	answer chan error
 }
 
@@ -142,7 +146,7 @@ func (r *Runner) loop() {
 			return
 		case s := <-r.starts:
 			if s.netns == "" {
-				s.answer <- s.cmd.Start()
+				s.answer <- onCPUs(s.cpus, s.cmd.Start)
 				continue
 			}
 			if homeErr != nil {
@@ -151,7 +155,7 @@ func (r *Runner) loop() {
 			}
 			err := setns(s.netns)
 			if err == nil {
-				err = s.cmd.Start()
+				err = onCPUs(s.cpus, s.cmd.Start)
 				if back := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); back != nil {
 					// The thread is lost; nothing may ever be started from it
 					// in the wrong namespace.
@@ -162,6 +166,26 @@ func (r *Runner) loop() {
 			s.answer <- err
 		}
 	}
+}
+
+// onCPUs starts a program that may run on some CPUs alone: it takes over what the
+// calling thread may use.
+func onCPUs(cpus []int, start func() error) error {
+	if cpus == nil {
+		return start()
+	}
+	var own, wanted unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &own); err != nil {
+		return fmt.Errorf("which CPUs may be used: %w", err)
+	}
+	for _, cpu := range cpus {
+		wanted.Set(cpu)
+	}
+	if err := unix.SchedSetaffinity(0, &wanted); err != nil {
+		return fmt.Errorf("run on the CPUs %v: %w", cpus, err)
+	}
+	err := start()
+	return errors.Join(err, unix.SchedSetaffinity(0, &own))
 }
 
 func setns(path string) error {
@@ -239,8 +263,8 @@ func (r *Runner) command(ctx context.Context, c Cmd) (*exec.Cmd, error) {
 }
 
 // launch starts a program from the thread.
-func (r *Runner) launch(cmd *exec.Cmd, netns string) error {
-	s := start{cmd: cmd, netns: netns, answer: make(chan error, 1)}
+func (r *Runner) launch(cmd *exec.Cmd, netns string, cpus []int) error {
+	s := start{cmd: cmd, netns: netns, cpus: cpus, answer: make(chan error, 1)}
 	select {
 	case r.starts <- s:
 		return <-s.answer
@@ -249,8 +273,8 @@ func (r *Runner) launch(cmd *exec.Cmd, netns string) error {
 	}
 }
 
-func (r *Runner) start(cmd *exec.Cmd, netns string) error {
-	if err := r.launch(cmd, netns); err != nil {
+func (r *Runner) start(cmd *exec.Cmd, netns string, cpus []int) error {
+	if err := r.launch(cmd, netns, cpus); err != nil {
 		return err
 	}
 	r.mu.Lock()
@@ -281,7 +305,7 @@ func (r *Runner) Run(ctx context.Context, c Cmd) (Result, error) {
 	}
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err = r.start(cmd, c.NetNS)
+	err = r.start(cmd, c.NetNS, c.CPUs)
 	if err == nil {
 		err = r.wait(cmd)
 	}
@@ -312,7 +336,7 @@ func (r *Runner) StartPiped(ctx context.Context, c Cmd) (*Process, error) {
 	if p.Stdout, err = cmd.StdoutPipe(); err != nil {
 		return nil, err
 	}
-	if err := r.start(cmd, c.NetNS); err != nil {
+	if err := r.start(cmd, c.NetNS, c.CPUs); err != nil {
 		return nil, &Error{Cmd: c, Err: err}
 	}
 	return p, nil
@@ -342,7 +366,7 @@ func (r *Runner) Launch(c Cmd, log *os.File) (*Detached, error) {
 	}
 	cmd.SysProcAttr.Setpgid, cmd.SysProcAttr.Setsid, cmd.SysProcAttr.Pdeathsig = false, true, 0
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := r.launch(cmd, c.NetNS); err != nil {
+	if err := r.launch(cmd, c.NetNS, c.CPUs); err != nil {
 		return nil, &Error{Cmd: c, Err: err}
 	}
 	d := &Detached{PID: cmd.Process.Pid, Ended: make(chan struct{})}

@@ -124,6 +124,10 @@ func (c Config) validateFactors() error {
 		return fmt.Errorf("udp_rr with a burst or a rate needs %d bytes in request and response, to tell which answers which", wordBytes)
 	case c.BackgroundStreams > 0 && (c.Test != TCPStream && c.Test != TCPRR || c.Direction != Forward):
 		return fmt.Errorf("%s: background_streams are for tcp_stream, client to server, and tcp_rr", c.Test)
+	case c.Sliced && !c.Sliceable():
+		return fmt.Errorf("%s cannot come in slices: paced traffic, background streams and loaded latency need one long window", c.Test)
+	case c.CongestionControl != "" && c.udp():
+		return fmt.Errorf("%s has no congestion_control: it is for TCP", c.Test)
 	case c.UDPGSO && c.Test != UDPStream:
 		return fmt.Errorf("%s: udp_gso is for udp_stream", c.Test)
 	case c.ZeroCopy && c.Test != TCPStream && c.Test != LatencyUnderLoad:

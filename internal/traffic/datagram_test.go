@@ -36,7 +36,7 @@ func FuzzSeen(f *testing.F) {
 // FuzzDatagram feeds a receiver what strangers may send.
 func FuzzDatagram(f *testing.F) {
 	cfg := quick(UDPStream)
-	r, err := newRun(cfg)
+	r, err := newRun(cfg, true)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func FuzzDatagram(f *testing.F) {
 		if len(p) == 0 {
 			return
 		}
-		r, err := newRun(cfg)
+		r, err := newRun(cfg, true)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 // error means that nothing can be said of the run; it comes within 5 s of what
 // caused it.
 func Drive(ctx context.Context, cfg Config, server netip.AddrPort, h Hooks) (Report, error) {
-	r, err := newRun(cfg)
+	r, err := newRun(cfg, false)
 	if err != nil {
 		return Report{}, err
 	}
@@ -48,7 +48,7 @@ func (r *run) callTCP(ctx context.Context, server netip.AddrPort) ([]worker, err
 	if err != nil {
 		return nil, err
 	}
-	fds, err := take(conns, r.cfg, list)
+	fds, err := r.take(conns, list)
 	if err != nil {
 		return nil, err
 	}

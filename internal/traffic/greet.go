@@ -218,7 +218,11 @@ func dial(ctx context.Context, r *run, server netip.AddrPort, n int) ([]*net.TCP
 	fail := func(err error) ([]*net.TCPConn, error) {
 		return nil, errors.Join(err, closeAll(conns))
 	}
-	d := net.Dialer{Timeout: gatherWait, KeepAlive: -1}
+	d := net.Dialer{Timeout: gatherWait, KeepAlive: -1, Control: func(_, _ string, c syscall.RawConn) error {
+		var tuneErr error
+		err := c.Control(func(fd uintptr) { tuneErr = tuneTCP(int(fd), r.cfg, roles(r.cfg)[0]) })
+		return errors.Join(err, tuneErr)
+	}}
 	d.SetMultipathTCP(false)
 	for i := range conns {
 		c, err := d.DialContext(ctx, "tcp", server.String())
@@ -254,7 +258,8 @@ func dial(ctx context.Context, r *run, server netip.AddrPort, n int) ([]*net.TCP
 
 // take makes plain file descriptors of connections, for blocking system calls.
 // list is what each is for.
-func take(conns []*net.TCPConn, cfg Config, list []role) ([]int, error) {
+func (r *run) take(conns []*net.TCPConn, list []role) ([]int, error) {
+	cfg := r.cfg
 	fds := make([]int, 0, len(conns))
 	var errs error
 	for i, c := range conns {
@@ -262,6 +267,12 @@ func take(conns []*net.TCPConn, cfg Config, list []role) ([]int, error) {
 		if err == nil {
 			fds = append(fds, fd)
 			err = errors.Join(unix.SetNonblock(fd, false), tuneTCP(fd, cfg, list[i]))
+		}
+		if err == nil && i == 0 {
+			var algorithm string
+			if algorithm, err = algorithmOf(fd); err == nil {
+				r.noteAlgorithm(algorithm)
+			}
 		}
 		errs = errors.Join(errs, err, c.Close())
 	}

@@ -21,7 +21,7 @@ func TestStreamsShareAPulse(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := quick(UDPStream)
 			cfg.Streams, cfg.RateBitsPerSecond, cfg.Window = 2, 1e6, 3*idle
-			r, err := newRun(cfg)
+			r, err := newRun(cfg, true)
 			if err != nil {
 				t.Fatal(err)
 			}

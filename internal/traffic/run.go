@@ -66,6 +66,11 @@ type run struct {
 	// that of what it sends.
 	recv, send *window
 
+	// conditions are those in force, as read back; mu guards them.
+	conditions map[string]string
+	// seen are the CPUs that threads were on; mu guards them.
+	seen []int
+
 	over      atomic.Bool // the other half is through
 	stopped   atomic.Bool // the run has failed or was cancelled
 	strangers atomic.Int64
@@ -74,7 +79,7 @@ type run struct {
 	err error
 }
 
-func newRun(cfg Config) (*run, error) {
+func newRun(cfg Config, server bool) (*run, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -83,6 +88,9 @@ func newRun(cfg Config) (*run, error) {
 		return nil, err
 	}
 	cpus, err := usable(cfg.CPUs)
+	if err == nil && cpus == nil {
+		cpus, err = Place(cfg.Placement, server)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -126,6 +134,7 @@ func (r *run) do(ctx context.Context, workers []worker, main *window, h Hooks) (
 			if err == nil {
 				err = errors.Join(w.work(), stop())
 			}
+			r.noteCPU(currentCPU())
 			if err != nil {
 				r.fail(err)
 			}
@@ -144,8 +153,15 @@ func (r *run) do(ctx context.Context, workers []worker, main *window, h Hooks) (
 		w.report(&t)
 	}
 	report, err := t.report()
-	report.Strangers = r.strangers.Load()
+	report.Strangers, report.Conditions, report.CPUs = r.strangers.Load(), r.conditions, r.seen
 	return report, err
+}
+
+// noteCPU keeps which CPU a thread was on at its end, for the report.
+func (r *run) noteCPU(cpu int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen = union(r.seen, []int{cpu})
 }
 
 // errSilent is the reason when nothing was heard for too long.

@@ -18,7 +18,7 @@ type Server struct {
 // Listen opens the data port, the configured or a free one, on all addresses,
 // IPv4 and IPv6.
 func Listen(cfg Config) (*Server, error) {
-	r, err := newRun(cfg)
+	r, err := newRun(cfg, true)
 	if err != nil {
 		return nil, err
 	}
@@ -48,6 +48,9 @@ func (s *Server) Finish() { s.run.over.Store(true) }
 // the port. An error means that nothing can be said of the run: the client did
 // not come, went too soon, or the path was cut.
 func (s *Server) Run(ctx context.Context, h Hooks) (Report, error) {
+	if s.run.cfg.Sliced {
+		return s.runSliced(ctx)
+	}
 	if s.udp != nil {
 		return s.udp.run(ctx, h)
 	}
@@ -85,7 +88,7 @@ func (s *Server) welcome(ctx context.Context, d *door, list []role) ([]worker, e
 	if err != nil {
 		return nil, err
 	}
-	fds, err := take(conns, s.run.cfg, list)
+	fds, err := s.run.take(conns, list)
 	if err != nil {
 		return nil, err
 	}

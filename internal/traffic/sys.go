@@ -103,8 +103,11 @@ func usable(wanted []int) ([]int, error) {
 }
 
 // timeouts bounds every blocking call on a socket.
-func timeouts(fd int) error {
-	tv := unix.NsecToTimeval(int64(pollInterval))
+func timeouts(fd int) error { return timeoutOf(fd, pollInterval) }
+
+// timeoutOf bounds every blocking call on a socket by a duration.
+func timeoutOf(fd int, d time.Duration) error {
+	tv := unix.NsecToTimeval(int64(d))
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
 		return fmt.Errorf("SO_RCVTIMEO: %w", err)
 	}
@@ -133,8 +136,13 @@ func tuneTCP(fd int, cfg Config, what role) error {
 	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, userTimeout); err != nil {
 		return fmt.Errorf("TCP_USER_TIMEOUT: %w", err)
 	}
-	if what == roundTrips {
-		return nil // tick bounds its calls
+	if cfg.CongestionControl != "" {
+		if err := setAlgorithm(fd, cfg.CongestionControl); err != nil {
+			return err
+		}
+	}
+	if what == roundTrips || cfg.Sliced {
+		return nil // tick, or the end of the run, bounds its calls
 	}
 	return timeouts(fd)
 }

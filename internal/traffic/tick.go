@@ -3,6 +3,7 @@ package traffic
 import (
 	"errors"
 	"fmt"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -38,6 +39,22 @@ const (
 // (EINTR), until stop is called. A timeout of the socket would do so too, but
 // arms and takes down a timer in each call: 2 % of a round trip's instructions.
 func tick() (stop func() error, err error) {
+	t, err := newTicker()
+	if err != nil {
+		return nil, err
+	}
+	if err := t.set(pollInterval); err != nil {
+		return nil, errors.Join(err, t.close())
+	}
+	return t.close, nil
+}
+
+// ticker is the timer of one thread that does so. It is set while the thread is in
+// calls that the Go scheduler does not know of.
+type ticker struct{ timer int32 }
+
+// newTicker makes one for the calling thread; it is not set yet.
+func newTicker() (*ticker, error) {
 	// Go's handlers restart the call that was interrupted; this one must not.
 	var action sigaction
 	if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, tickSignal, 0, uintptr(unsafe.Pointer(&action)), unsafe.Sizeof(action.mask), 0, 0); e != 0 {
@@ -55,16 +72,22 @@ func tick() (stop func() error, err error) {
 	if _, _, e := unix.RawSyscall(unix.SYS_TIMER_CREATE, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&event)), uintptr(unsafe.Pointer(&timer))); e != 0 {
 		return nil, fmt.Errorf("timer_create: %w", e)
 	}
-	stop = func() error {
-		if _, _, e := unix.RawSyscall(unix.SYS_TIMER_DELETE, uintptr(timer), 0, 0); e != 0 {
-			return fmt.Errorf("timer_delete: %w", e)
-		}
-		return nil
+	return &ticker{timer}, nil
+}
+
+// set has the ticks come at an interval from now on; 0 ends them.
+func (t *ticker) set(interval time.Duration) error {
+	every := unix.NsecToTimespec(int64(interval))
+	spec := struct{ interval, value unix.Timespec }{every, every}
+	if _, _, e := unix.RawSyscall6(unix.SYS_TIMER_SETTIME, uintptr(t.timer), 0, uintptr(unsafe.Pointer(&spec)), 0, 0, 0); e != 0 {
+		return fmt.Errorf("timer_settime: %w", e)
 	}
-	interval := unix.NsecToTimespec(int64(pollInterval))
-	spec := struct{ interval, value unix.Timespec }{interval, interval}
-	if _, _, e := unix.RawSyscall6(unix.SYS_TIMER_SETTIME, uintptr(timer), 0, uintptr(unsafe.Pointer(&spec)), 0, 0, 0); e != 0 {
-		return nil, errors.Join(fmt.Errorf("timer_settime: %w", e), stop())
+	return nil
+}
+
+func (t *ticker) close() error {
+	if _, _, e := unix.RawSyscall(unix.SYS_TIMER_DELETE, uintptr(t.timer), 0, 0); e != 0 {
+		return fmt.Errorf("timer_delete: %w", e)
 	}
-	return stop, nil
+	return nil
 }

@@ -52,8 +52,17 @@ type Config struct {
 	UDPGSO   bool `json:"udp_gso,omitempty"`
 	ZeroCopy bool `json:"zero_copy,omitempty"`
 	// CPUs pins this half's threads, in turn, to these CPUs; nil leaves them to
-	// the scheduler.
+	// Placement.
 	CPUs []int `json:"cpus,omitempty"`
+	// Placement has each half choose its CPUs (see Place); PlaceFree leaves them to
+	// the scheduler.
+	Placement string `json:"placement,omitempty"`
+	// CongestionControl is set on the TCP sockets of both halves; "" leaves them as
+	// the system has them.
+	CongestionControl string `json:"congestion_control,omitempty"`
+	// Sliced has the run come in slices: the driving half follows turns, and Window
+	// and Warmup bound the length of one.
+	Sliced bool `json:"sliced,omitempty"`
 	// SharedClock tells that both halves read one clock (one kernel), so that
 	// one-way delay can be measured.
 	SharedClock bool `json:"shared_clock,omitempty"`
@@ -93,6 +102,14 @@ type Report struct {
 	SeriesBitsPerSecond []float64     `json:"series_bits_per_second,omitempty"`
 	// TCP is TCP_INFO at the end, summed (retransmits) or averaged over streams.
 	TCP *TCPInfo `json:"tcp,omitempty"`
+	// Slices are what each slice of a sliced run counted, and MissedSlices how many
+	// of its turns were left out, as they could not begin in time.
+	Slices       []Slice `json:"slices,omitempty"`
+	MissedSlices int     `json:"missed_slices,omitempty"`
+	// Conditions are those in force, as read back: see ConditionCongestionControl.
+	Conditions map[string]string `json:"conditions,omitempty"`
+	// CPUs are those that this half's threads were seen on.
+	CPUs []int `json:"cpus,omitempty"`
 	// Strangers is how many connections or datagrams came without the token.
 	Strangers int64 `json:"strangers"`
 	// Warnings: cause and cure, one line each.

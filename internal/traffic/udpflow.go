@@ -22,6 +22,9 @@ type hall struct {
 	port  uint16
 	six   bool
 	flows []int // the flows' sockets by their place in roles; -1: not yet here
+	// buf and oob are for one datagram: a stranger may send many.
+	buf [2 * controlBytes]byte
+	oob [256]byte
 }
 
 func openHall(r *run) (*hall, error) {
@@ -163,7 +166,7 @@ func (h *hall) gather(ctx context.Context) error {
 
 // hear takes what comes to the hall for up to pollInterval.
 func (h *hall) hear() error {
-	buf, oob := make([]byte, 2*controlBytes), make([]byte, 256)
+	buf, oob := h.buf[:], h.oob[:]
 	n, oobn, _, from, err := unix.Recvmsg(h.fd, buf, oob, 0)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
 		return nil
@@ -185,6 +188,32 @@ func (h *hall) hear() error {
 	}
 	h.flows[index], err = openFlow(local, from)
 	return err
+}
+
+// listen hears and counts strangers until stop is closed.
+func (h *hall) listen(stop <-chan struct{}) {
+	for {
+		await(h.fd)
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		if err := h.hear(); err != nil {
+			h.r.fail(err)
+			return
+		}
+	}
+}
+
+// await waits until there is something to be read, or the socket is shut down.
+func await(fd int) {
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	for {
+		if _, err := unix.Poll(fds, -1); err != unix.EINTR {
+			return // an error shows in the next call on the socket
+		}
+	}
 }
 
 // destination is the address that a datagram was sent to.
@@ -257,11 +286,27 @@ func (r *run) sayThrice(fd int, kind byte, index int) {
 // callUDP opens the client's flows and waits until the server has all. The
 // sockets are the caller's to close, after the workers.
 func (r *run) callUDP(ctx context.Context, server netip.AddrPort) ([]worker, []int, error) {
+	fds, err := r.dialUDP(ctx, server)
+	if err != nil {
+		return nil, nil, err
+	}
+	var workers []worker
+	for i, what := range roles(r.cfg) {
+		w, err := r.flow(fds[i], i, what, false)
+		if err != nil {
+			return nil, nil, errors.Join(err, closeFDs(fds))
+		}
+		workers = append(workers, w...)
+	}
+	return workers, fds, nil
+}
+
+// dialUDP opens the client's flows and waits until the server has all.
+func (r *run) dialUDP(ctx context.Context, server netip.AddrPort) ([]int, error) {
 	addr, family := sockaddr(server)
-	list := roles(r.cfg)
 	var fds []int
-	fail := func(err error) ([]worker, []int, error) { return nil, nil, errors.Join(err, closeFDs(fds)) }
-	for range list {
+	fail := func(err error) ([]int, error) { return nil, errors.Join(err, closeFDs(fds)) }
+	for range roles(r.cfg) {
 		fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			return fail(fmt.Errorf("open a flow: %w", err))
@@ -274,15 +319,7 @@ func (r *run) callUDP(ctx context.Context, server netip.AddrPort) ([]worker, []i
 	if err := r.greetUDP(ctx, fds, server); err != nil {
 		return fail(err)
 	}
-	var workers []worker
-	for i, what := range list {
-		w, err := r.flow(fds[i], i, what, false)
-		if err != nil {
-			return fail(err)
-		}
-		workers = append(workers, w...)
-	}
-	return workers, fds, nil
+	return fds, nil
 }
 
 // greetUDP says hello on every flow until all are acknowledged.

@@ -37,13 +37,15 @@ type udpReceiver struct {
 	transit, jitter       float64
 	oneWay                *recorder
 	series                series
+	// onMark is called for a mark of a sliced run, after all that came before it.
+	onMark func(number uint64)
 }
 
 const groControl = 32 // room for one control message with an int
 
 func newUDPReceiver(r *run, fd, index int) (*udpReceiver, error) {
 	s := &udpReceiver{run: r, fd: fd, index: index, reverse: roles(r.cfg)[index] == download, series: newSeries(r.cfg.Window), token8: binary.LittleEndian.Uint64(r.token[:]), transit: math.NaN()}
-	size := max(r.cfg.MessageBytes, 2*controlBytes)
+	size := max(r.cfg.MessageBytes, 2*markBytes)
 	if r.cfg.UDPGSO {
 		size = 64 << 10
 		s.control = make([]byte, batch(size)*groControl)
@@ -169,6 +171,10 @@ func (s *udpReceiver) take(i int, now int64) {
 // book counts one datagram.
 func (s *udpReceiver) book(p []byte, now int64) {
 	if p[0]&flagControl != 0 {
+		if kind, number, _ := s.readMark(p); kind == markControl && s.onMark != nil {
+			s.onMark(number)
+			return
+		}
 		switch kind, _ := s.readControl(p); kind {
 		case helloControl:
 			s.say(s.fd, ackControl, s.index)
@@ -187,7 +193,9 @@ func (s *udpReceiver) book(p []byte, now int64) {
 	if now >= s.begin && now < s.end {
 		s.packets++
 		s.bytes += int64(len(p))
-		s.series.add(now-s.begin, int64(len(p)))
+		if s.onMark == nil { // slices have gaps between them
+			s.series.add(now-s.begin, int64(len(p)))
+		}
 	}
 	w := word(p)
 	if len(p) < wordBytes {

@@ -1,0 +1,162 @@
+package traffic
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Where the two ends of a run are placed (Config.Placement).
+const (
+	// PlaceFree leaves both ends to the scheduler.
+	PlaceFree = ""
+	// PlaceSame has both ends on one CPU: what is measured is the cost of the path
+	// alone, without waking another CPU and without a second one sharing the work.
+	PlaceSame = "same"
+	// PlaceApart has each end on one CPU of its own: on one machine different
+	// cores of one NUMA node, no hyperthread siblings.
+	PlaceApart = "apart"
+)
+
+// Place chooses the CPUs of one end on this machine, among those that this process
+// may use. Both ends of a run that share a machine choose by the same rule, so
+// that they need not talk to each other. nil leaves the end to the scheduler.
+func Place(placement string, server bool) ([]int, error) {
+	return place("/sys/devices/system", placement, server)
+}
+
+func place(sys, placement string, server bool) ([]int, error) {
+	if placement == PlaceFree {
+		return nil, nil
+	}
+	allowed, err := allowedCPUs()
+	if err != nil {
+		return nil, err
+	}
+	return choose(sys, allowed, placement, server)
+}
+
+// choose picks from the end of the list: interrupts and the kernel's own work
+// gather on the first CPUs.
+func choose(sys string, allowed []int, placement string, server bool) ([]int, error) {
+	client := allowed[len(allowed)-1]
+	switch {
+	case placement == PlaceSame, placement == PlaceApart && !server:
+		return []int{client}, nil
+	case placement != PlaceApart:
+		return nil, fmt.Errorf("unknown placement %q (known: %s, %s, or none for the scheduler's choice)", placement, PlaceSame, PlaceApart)
+	}
+	at := topologyOf(sys, client)
+	for _, cpu := range slices.Backward(allowed[:len(allowed)-1]) {
+		if t := topologyOf(sys, cpu); t.node == at.node && t.core != at.core {
+			return []int{cpu}, nil
+		}
+	}
+	return nil, errors.New("cpus: apart needs two cores of one NUMA node, and this process may use fewer: choose same or free")
+}
+
+// allowedCPUs are those that this process may run on, in order.
+func allowedCPUs() ([]int, error) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil, fmt.Errorf("which CPUs may be used: %w", err)
+	}
+	var cpus []int
+	for cpu := range maxCPUs {
+		if set.IsSet(cpu) {
+			cpus = append(cpus, cpu)
+		}
+	}
+	return cpus, nil
+}
+
+// maxCPUs is what a unix.CPUSet has room for.
+const maxCPUs = 1024
+
+// topology is where a CPU is: the core and the NUMA node. A machine that does not
+// say has a core for each CPU, and one node.
+type topology struct{ core, node string }
+
+func topologyOf(sys string, cpu int) topology {
+	dir := filepath.Join(sys, "cpu", "cpu"+strconv.Itoa(cpu))
+	read := func(name string) string {
+		b, err := os.ReadFile(filepath.Join(dir, "topology", name))
+		if err != nil {
+			return ""
+		}
+		return strings.TrimSpace(string(b))
+	}
+	core, node := read("core_id"), ""
+	if core == "" {
+		core = "cpu" + strconv.Itoa(cpu)
+	}
+	nodes, _ := filepath.Glob(filepath.Join(dir, "node[0-9]*")) // the pattern is right
+	if len(nodes) > 0 {
+		node = filepath.Base(nodes[0])
+	}
+	return topology{read("physical_package_id") + "/" + core, node}
+}
+
+// The names of conditions in a report.
+const (
+	// ConditionCongestionControl is the algorithm in force on the sockets of a run.
+	ConditionCongestionControl = "congestion_control"
+)
+
+// setAlgorithm sets the congestion control of a socket.
+func setAlgorithm(fd int, name string) error {
+	err := unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, name)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("congestion_control %s: %w: this kernel does not have it, or does not allow it here (net.ipv4.tcp_available_congestion_control, tcp_allowed_congestion_control)", name, err)
+	}
+	if err != nil {
+		return fmt.Errorf("TCP_CONGESTION: %w", err)
+	}
+	return nil
+}
+
+// algorithmOf reads the congestion control in force on a socket.
+func algorithmOf(fd int) (string, error) {
+	name, err := unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION)
+	if err != nil {
+		return "", fmt.Errorf("TCP_CONGESTION: %w", err)
+	}
+	return strings.TrimRight(name, "\x00"), nil
+}
+
+// algorithmToSet is what must be set on each new socket of this place to have the
+// run's congestion control; "" where new sockets have it already.
+func (r *run) algorithmToSet(family int) (string, error) {
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
+	if err != nil {
+		return "", fmt.Errorf("socket: %w", err)
+	}
+	defer unix.Close(fd) // it was never connected
+	now, err := algorithmOf(fd)
+	if err != nil {
+		return "", err
+	}
+	wanted := r.cfg.CongestionControl
+	if wanted == "" || wanted == now {
+		r.noteAlgorithm(now)
+		return "", nil
+	}
+	r.noteAlgorithm(wanted)
+	return wanted, setAlgorithm(fd, wanted)
+}
+
+// noteAlgorithm keeps the congestion control in force, for the report.
+func (r *run) noteAlgorithm(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.conditions == nil {
+		r.conditions = map[string]string{}
+	}
+	r.conditions[ConditionCongestionControl] = name
+}

@@ -1,0 +1,238 @@
+package traffic
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The slice of tcp_crr. The first byte of a request marks an end, as that of round
+// trips does; the connection that ends a slice is answered with what was counted.
+
+// crrSliceAsker makes one connection after the other.
+type crrSliceAsker struct {
+	*run
+	sliceWorker
+	address unix.Sockaddr
+	family  int
+	server  netip.AddrPort
+	req     []byte
+	resp    []byte
+	algo    string // to be set on each connection; "": it is the namespace's
+	bounded bool   // give each call on the socket a timeout
+	fd      atomic.Int64
+	latency *recorder
+}
+
+func (r *run) crrEnds(server netip.AddrPort) ([]sliceEnd, error) {
+	address, family := sockaddr(server)
+	algo, err := r.algorithmToSet(family)
+	if err != nil {
+		return nil, err
+	}
+	var ends []sliceEnd
+	for range r.cfg.Streams {
+		a := &crrSliceAsker{
+			run: r, address: address, family: family, server: server, algo: algo, latency: newRecorder(),
+			req:  append(r.token[:], make([]byte, r.cfg.requestBytes())...),
+			resp: make([]byte, r.cfg.responseBytes()+answerBytes),
+		}
+		a.fd.Store(-1)
+		ends = append(ends, a)
+	}
+	// The path and the token are tried before the first slice.
+	first := ends[0].(*crrSliceAsker)
+	first.bounded = true // nothing ticks for this thread
+	err = first.transact(leadInMark)
+	first.bounded = false
+	return ends, err
+}
+
+func (a *crrSliceAsker) interrupt() {
+	if fd := a.fd.Load(); fd >= 0 {
+		shut(int(fd))
+	}
+}
+
+func (a *crrSliceAsker) release() {}
+
+// transact is one connection from beginning to end.
+func (a *crrSliceAsker) transact(mark byte) error {
+	fd, err := unix.Socket(a.family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
+	if err != nil {
+		return fmt.Errorf("socket: %w", err)
+	}
+	a.fd.Store(int64(fd))
+	defer func() {
+		a.fd.Store(-1)
+		_ = unix.Close(fd) // the server has closed already
+	}()
+	if a.bounded {
+		if err := timeouts(fd); err != nil {
+			return err
+		}
+	}
+	if a.algo != "" {
+		if err := setAlgorithm(fd, a.algo); err != nil {
+			return err
+		}
+	}
+	for {
+		err = unix.Connect(fd, a.address)
+		if err == nil || err == unix.EISCONN {
+			break
+		}
+		if !connecting(err) || a.stopped.Load() {
+			return fmt.Errorf("connect to %v: %w", a.server, err)
+		}
+	}
+	c := sliceConn{run: a.run, fd: fd}
+	a.req[tokenBytes] = mark
+	if err := c.writeWhole(a.req); err != nil {
+		return err
+	}
+	want := a.cfg.responseBytes()
+	if mark == countedMark {
+		want += answerBytes
+	}
+	return c.readWhole(a.resp[:want])
+}
+
+// exchange makes connections until a time.
+func (a *crrSliceAsker) exchange(now, until int64, record bool) (n, end int64, err error) {
+	for now < until {
+		start := now
+		if err := a.transact(0); err != nil {
+			return n, now, err
+		}
+		now = nanotime()
+		if record {
+			a.latency.record(now - start)
+		}
+		n++
+	}
+	return n, now, nil
+}
+
+func (a *crrSliceAsker) slice(leadIn, length time.Duration, out *Slice) error {
+	if now := nanotime(); leadIn > 0 {
+		if _, _, err := a.exchange(now, now+int64(leadIn), false); err != nil {
+			return err
+		}
+	}
+	if err := a.transact(leadInMark); err != nil {
+		return err
+	}
+	a.start()
+	begin := nanotime()
+	n, end, err := a.exchange(begin, begin+int64(length), true)
+	if err != nil {
+		return err
+	}
+	out.ClientCPU = a.spent()
+	if err := a.transact(countedMark); err != nil {
+		return err
+	}
+	answer := a.resp[a.cfg.responseBytes():]
+	out.Begin, out.End, out.Transactions = time.Duration(begin), time.Duration(end), n
+	// One server counts for all streams, so each takes its share.
+	served := max(1, int64(binary.LittleEndian.Uint64(answer)))
+	out.ServerCPU = time.Duration(int64(binary.LittleEndian.Uint64(answer[8:])) * n / max(n, served))
+	return nil
+}
+
+func (a *crrSliceAsker) finish(t *tally) { t.latency = append(t.latency, a.latency) }
+
+// crrSink serves connections one after the other. All threads of a server share
+// the listener and the counts.
+type crrSink struct {
+	*run
+	sliceWorker
+	shared   *crrCounts
+	listener int
+	conn     atomic.Int64
+	req      []byte
+	resp     []byte
+}
+
+// crrCounts is what all threads of a server counted since the last mark.
+type crrCounts struct {
+	served atomic.Int64
+	clocks []int32 // of the threads
+	since  atomic.Int64
+}
+
+func (s *crrSink) interrupt() {
+	shut(s.listener)
+	if fd := s.conn.Load(); fd >= 0 {
+		shut(int(fd))
+	}
+}
+
+func (s *crrSink) work() error {
+	for !s.stopped.Load() && !s.over.Load() {
+		conn, _, errno := unix.RawSyscall6(unix.SYS_ACCEPT4, uintptr(s.listener), 0, 0, unix.SOCK_CLOEXEC, 0, 0)
+		switch {
+		case temporary(errno):
+			if err := s.park(s.listener); err != nil { // nothing came for a while: the slice is over
+				return err
+			}
+			continue
+		case errno == unix.EINVAL: // shut down
+			return nil
+		case errno != 0:
+			continue // a connection that went at once
+		}
+		s.conn.Store(int64(conn))
+		err := s.one(int(conn))
+		s.conn.Store(-1)
+		if err := errors.Join(err, unix.Close(int(conn))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// one serves a connection. One that does not greet is a stranger's: it may hold
+// this thread up for as long as a call on the socket may take.
+func (s *crrSink) one(fd int) error {
+	for got := 0; got < len(s.req); {
+		n, errno := recv(fd, unsafe.Pointer(&s.req[got]), len(s.req)-got, 0)
+		if errno == unix.EINTR {
+			continue
+		}
+		if errno != 0 || n == 0 {
+			s.strangers.Add(1)
+			return nil
+		}
+		if got += n; got >= tokenBytes && [tokenBytes]byte(s.req[:tokenBytes]) != s.token {
+			s.strangers.Add(1)
+			return nil
+		}
+	}
+	c := sliceConn{run: s.run, fd: fd}
+	s.shared.served.Add(1)
+	size := s.cfg.responseBytes()
+	mark := s.req[tokenBytes]
+	if mark == countedMark {
+		binary.LittleEndian.PutUint64(s.resp[size:], uint64(s.shared.served.Load()))
+		binary.LittleEndian.PutUint64(s.resp[size+8:], uint64(s.spentByAll()))
+		size += answerBytes
+	}
+	if mark == leadInMark {
+		s.shared.served.Store(0)
+		s.shared.since.Store(clocksOf(s.shared.clocks))
+	}
+	return c.ended(c.writeWhole(s.resp[:size]))
+}
+
+// spentByAll is the CPU time of all threads since the lead-in was over.
+func (s *crrSink) spentByAll() int64 { return clocksOf(s.shared.clocks) - s.shared.since.Load() }
+
+func (s *crrSink) report(*tally) {}

@@ -1,0 +1,157 @@
+package traffic
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+)
+
+// slicedRun runs slices of a config on loopback.
+func slicedRun(t *testing.T, cfg Config, turns []Turn) (Report, Report, error) {
+	t.Helper()
+	cfg.Token, cfg.Sliced = strings.Repeat("ab", tokenBytes), true
+	cfg.Warmup, cfg.Window = time.Second, time.Second
+	srv, err := Listen(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type answer struct {
+		r   Report
+		err error
+	}
+	served := make(chan answer, 1)
+	go func() {
+		r, err := srv.Run(t.Context(), Hooks{})
+		served <- answer{r, err}
+	}()
+	d, err := OpenSlices(t.Context(), cfg, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), srv.Port()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := d.Run(t.Context(), Now()+int64(20*time.Millisecond), turns)
+	d.Close()
+	srv.Finish()
+	server := <-served
+	if server.err != nil {
+		t.Errorf("server: %v", server.err)
+	}
+	return client, server.r, err
+}
+
+func someTurns(n int) []Turn {
+	var turns []Turn
+	for i := range n {
+		turns = append(turns, Turn{At: time.Duration(i) * 40 * time.Millisecond, LeadIn: time.Millisecond, Length: 10 * time.Millisecond})
+	}
+	return turns
+}
+
+func TestSlicesCountAllOfTheWork(t *testing.T) {
+	for _, cfg := range []Config{
+		{Test: TCPStream, MessageBytes: 1472, Streams: 1},
+		{Test: TCPStream, MessageBytes: 65536, Streams: 2},
+		{Test: TCPStream, MessageBytes: 1472, Streams: 1, Direction: Reverse},
+		{Test: TCPStream, MessageBytes: 1472, Streams: 1, Direction: Bidirectional},
+		{Test: TCPRR, MessageBytes: 64, Streams: 1},
+		{Test: TCPRR, MessageBytes: 1, ResponseBytes: 2000, Streams: 2, Burst: 4},
+		{Test: UDPRR, MessageBytes: 1, Streams: 1},
+		{Test: UDPRR, MessageBytes: 64, Streams: 2},
+		{Test: UDPStream, MessageBytes: 64, Streams: 1},
+		{Test: UDPStream, MessageBytes: 1, Streams: 2},
+		{Test: UDPStream, MessageBytes: 1472, Streams: 1, UDPGSO: true},
+		{Test: TCPCRR, MessageBytes: 64, Streams: 1},
+		{Test: TCPCRR, MessageBytes: 1, ResponseBytes: 100, Streams: 3},
+	} {
+		for _, placement := range []string{PlaceFree, PlaceSame, PlaceApart} {
+			cfg.Placement = placement
+			t.Run(cfg.Test+cfg.Direction+placement, func(t *testing.T) {
+				client, server, err := slicedRun(t, cfg, someTurns(5))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(client.Slices)+client.MissedSlices != 5 || len(client.Slices) == 0 {
+					t.Fatalf("%d slices, %d missed of 5", len(client.Slices), client.MissedSlices)
+				}
+				if placement == PlaceSame && (len(client.CPUs) != 1 || len(server.CPUs) != 1 || client.CPUs[0] != server.CPUs[0]) {
+					t.Errorf("same: client on %v, server on %v", client.CPUs, server.CPUs)
+				}
+				if placement == PlaceApart && client.CPUs[0] == server.CPUs[0] {
+					t.Errorf("apart: client on %v, server on %v", client.CPUs, server.CPUs)
+				}
+				var transactions int64
+				for i, s := range client.Slices {
+					t.Logf("%+v", s)
+					if s.Seconds() < 0.008 || s.Seconds() > 0.5 {
+						t.Errorf("slice %d took %g s of 0.01", i, s.Seconds())
+					}
+					if s.ClientCPU <= 0 || s.ServerCPU <= 0 {
+						t.Errorf("slice %d: no CPU time: %+v", i, s)
+					}
+					switch cfg.Test {
+					case TCPStream:
+						if s.Bytes <= 0 || s.Bytes != s.SentBytes || (cfg.Direction == Bidirectional) != (s.ReverseBytes > 0) {
+							t.Errorf("slice %d: %+v", i, s)
+						}
+					case UDPStream:
+						if s.Packets <= 0 || s.Bytes != s.Packets*int64(cfg.MessageBytes) || s.SentPackets < s.Packets {
+							t.Errorf("slice %d: %+v", i, s)
+						}
+					default:
+						if s.Transactions <= 0 || s.TransactionsLost != 0 {
+							t.Errorf("slice %d: %+v", i, s)
+						}
+						transactions += s.Transactions
+					}
+				}
+				if transactions > 0 && client.Latency.Count < transactions { // a stream whose slice others missed is in it too
+					t.Errorf("%d round trips recorded of %d", client.Latency.Count, transactions)
+				}
+			})
+		}
+	}
+}
+
+func TestSlicesBeginInTime(t *testing.T) {
+	turns := []Turn{{At: -time.Second, Length: 5 * time.Millisecond}, {At: 10 * time.Millisecond, Length: 5 * time.Millisecond}}
+	client, _, err := slicedRun(t, Config{Test: TCPRR, MessageBytes: 64, Streams: 1}, turns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(client.Slices) != 1 || client.MissedSlices != 1 || client.Slices[0].Turn != 1 {
+		t.Errorf("a turn whose time was over was not left out: %+v", client)
+	}
+	if _, _, err := slicedRun(t, Config{Test: TCPRR, MessageBytes: 64, Streams: 1}, turns[:1]); err == nil || !strings.Contains(err.Error(), "too late") {
+		t.Errorf("all turns late: %v", err)
+	}
+}
+
+func TestSlicesEndWhenTheServerIsGone(t *testing.T) {
+	cfg := Config{Test: TCPRR, MessageBytes: 64, Streams: 1, Token: strings.Repeat("ab", tokenBytes), Sliced: true, Window: time.Second}
+	srv, err := Listen(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() {
+		_, err := srv.Run(ctx, Hooks{})
+		served <- err
+	}()
+	d, err := OpenSlices(t.Context(), cfg, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), srv.Port()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	go func() {
+		time.Sleep(50 * time.Millisecond)
+		stop()
+	}()
+	begin := time.Now()
+	_, err = d.Run(t.Context(), Now(), someTurns(100))
+	if err == nil || time.Since(begin) > 5*time.Second {
+		t.Errorf("error %v after %v", err, time.Since(begin))
+	}
+	<-served
+}
