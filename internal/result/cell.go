@@ -77,7 +77,25 @@ type Cell struct {
 	BackgroundStreams int `json:"background_streams,omitempty"`
 	// PinCPUs tells that each end is pinned to CPUs of its own.
 	PinCPUs bool `json:"pin_cpus,omitempty"`
+	// CongestionControl is the TCP algorithm that both ends use; absent means as
+	// the system has it.
+	CongestionControl string `json:"congestion_control,omitempty"`
+	// CPUs is where the two ends run: CPUsSame or CPUsApart; absent means where the
+	// scheduler puts them.
+	CPUs string `json:"cpus,omitempty"`
 }
+
+// The values of Cell.CPUs, and what a campaign says for the absent ones.
+const (
+	// CPUsSame has both ends on one CPU.
+	CPUsSame = "same"
+	// CPUsApart has each end on one CPU of its own.
+	CPUsApart = "apart"
+	// CPUsFree is written for the scheduler's choice.
+	CPUsFree = "free"
+	// AsIs is written for the congestion control that the system has.
+	AsIs = "as-is"
+)
 
 // Baseline network, paths and placements (design.md, Words).
 const (
@@ -140,6 +158,17 @@ func IsRung(network string) bool { return strings.HasPrefix(network, RungPrefix)
 // IsBaseline tells whether c is a baseline cell itself.
 func (c Cell) IsBaseline() bool { return c.Network == HostNetwork }
 
+// Datagrams tells whether the cell's traffic is UDP, which has no congestion
+// control: udp_rr, netperf's UDP_STREAM, a protocol of udp.
+func (c Cell) Datagrams() bool {
+	for _, name := range []string{c.Workload, c.Test, c.Protocol} {
+		if strings.HasPrefix(strings.ToLower(name), "udp") {
+			return true
+		}
+	}
+	return false
+}
+
 // Compare orders cells: by link, profile, MTU, services, policies, placement,
 // then workload and its factors, then network and path, then nodes.
 func (c Cell) Compare(d Cell) int {
@@ -154,6 +183,7 @@ func (c Cell) Compare(d Cell) int {
 		cmp.Compare(c.RateBitsPerSecond, d.RateBitsPerSecond), cmp.Compare(c.RatePerSecond, d.RatePerSecond),
 		cmp.Compare(c.Pods, d.Pods), cmp.Compare(c.BackgroundStreams, d.BackgroundStreams),
 		cmp.Compare(b2i(c.UDPGSO), b2i(d.UDPGSO)), cmp.Compare(b2i(c.ZeroCopy), b2i(d.ZeroCopy)), cmp.Compare(b2i(c.PinCPUs), b2i(d.PinCPUs)),
+		cmp.Compare(c.CongestionControl, d.CongestionControl), cmp.Compare(c.CPUs, d.CPUs),
 		cmp.Compare(c.Network, d.Network), cmp.Compare(c.Cluster, d.Cluster), cmp.Compare(c.Path, d.Path),
 		cmp.Compare(c.ClientNode, d.ClientNode), cmp.Compare(c.ServerNode, d.ServerNode),
 	)
@@ -211,10 +241,24 @@ func (c Cell) Traffic() string {
 	if c.Family == "ipv6" {
 		parts = append(parts, "ipv6")
 	}
+	parts = append(parts, c.conditions()...)
 	if s := c.Rules(); s != "" {
 		parts = append(parts, "with "+s)
 	}
 	return strings.Join(parts, " ")
+}
+
+// conditions says those in words that are not what a lab has by default. Where all
+// cells have the same, a table need not say it.
+func (c Cell) conditions() []string {
+	var parts []string
+	if c.CongestionControl != "" && c.CongestionControl != "cubic" {
+		parts = append(parts, c.CongestionControl)
+	}
+	if c.CPUs == CPUsApart {
+		parts = append(parts, "cpus apart")
+	}
+	return parts
 }
 
 // Rules says in words what nodes are programmed with: "1000 services by

@@ -6,7 +6,11 @@ import "time"
 
 // Schema is the version of the sample record that this program writes. Older
 // versions are migrated when read, newer ones are refused.
-const Schema = 1
+//
+// Version 2 has conditions, slices and explaining windows. A record of version 1
+// was measured with the congestion control that the system had, and where the
+// scheduler put both ends: what its cell says, as both are absent.
+const Schema = 2
 
 // The status of a sample.
 const (
@@ -47,6 +51,15 @@ type Sample struct {
 	Metrics map[string]float64 `json:"metrics,omitempty"`
 	// Histogram is the distribution of round trips.
 	Histogram *Histogram `json:"histogram,omitempty"`
+	// Slices are those that the metrics are the sums of; absent where the sample is
+	// one long window.
+	Slices *Slices `json:"slices,omitempty"`
+	// Explaining is the separate window that Probes were read in; absent where that
+	// is the sample's own window, or no probe was read.
+	Explaining *Explaining `json:"explaining,omitempty"`
+	// Conditions maps ClientNode and ServerNode to the conditions in force there, as
+	// read back: congestion_control, qdisc, cpus, and the settings of TCP that matter.
+	Conditions map[string]map[string]string `json:"conditions,omitempty"`
 	// Series is the throughput over time, as the receiver saw it.
 	Series *Series `json:"series,omitempty"`
 	// PluginSeconds maps a CNI verb ("ADD", "DEL") to each plugin of the network's
@@ -70,6 +83,27 @@ type Sample struct {
 	Raw string `json:"raw,omitempty"`
 	// Warnings are doubts about this sample alone, cause and cure in one line.
 	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Slices are the short parts of a sample, measured in turns with other cells.
+type Slices struct {
+	// LengthSeconds was asked for each, after LeadInSeconds that are not counted.
+	LengthSeconds float64 `json:"length_seconds"`
+	LeadInSeconds float64 `json:"lead_in_seconds"`
+	// Asked is the number of slices that were planned. Those that are missing from
+	// PerSecond could not begin in time, or shared their time with another cell's.
+	Asked int `json:"asked"`
+	// PerSecond is the primary rate of each slice, in order: bits received, or
+	// transactions, per second.
+	PerSecond []float64 `json:"per_second"`
+}
+
+// Explaining is a window of the same traffic beside the measured one, for probes
+// that disturb the traffic or need a long window.
+type Explaining struct {
+	MeasuredSeconds float64 `json:"measured_seconds"`
+	// Metrics are those of the window: what the probes read is per unit of its work.
+	Metrics map[string]float64 `json:"metrics"`
 }
 
 // Histogram is an HDR histogram in its own V2 compressed form.

@@ -49,7 +49,7 @@ func TestSchemaAgreesWithValidate(t *testing.T) {
 		"ok with a reason":    {change(func(s *result.Sample) { s.Reason = "x" }), false},
 		"negative":            {change(func(s *result.Sample) { s.Metrics = map[string]float64{"transactions_per_second": -1} }), false},
 		"negative time":       {change(func(s *result.Sample) { s.PluginSeconds = map[string]map[string]float64{"ADD": {"bridge": -1}} }), false},
-		"newer schema":        {change(func(s *result.Sample) { s.Schema = 2 }), false},
+		"newer schema":        {change(func(s *result.Sample) { s.Schema = result.Schema + 1 }), false},
 		"unknown status":      {change(func(s *result.Sample) { s.Status = "fine" }), false},
 		"no network":          {change(func(s *result.Sample) { s.Cell.Network = "" }), false},
 		"block 0":             {change(func(s *result.Sample) { s.Block = 0 }), false},

@@ -24,8 +24,8 @@ func knownMetrics() map[string]bool {
 func (s *Sample) validate(known map[string]bool) error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if s.Schema != Schema {
-		bad("schema %d, want %d", s.Schema, Schema)
+	if s.Schema < 1 || s.Schema > Schema {
+		bad("schema %d, want 1 to %d", s.Schema, Schema)
 	}
 	if s.ID == "" || s.Block < 1 || s.Attempt < 1 {
 		bad("id %q, block %d, attempt %d: all are needed, from 1", s.ID, s.Block, s.Attempt)
@@ -45,7 +45,7 @@ func (s *Sample) validate(known map[string]bool) error {
 		if s.Reason == "" {
 			bad("status %s without a reason", s.Status)
 		}
-		if len(s.Metrics) > 0 || s.Histogram != nil || s.Series != nil || s.PluginSeconds != nil || s.MeasuredSeconds != nil {
+		if len(s.Metrics) > 0 || s.Histogram != nil || s.Slices != nil || s.Explaining != nil || s.Series != nil || s.PluginSeconds != nil || s.MeasuredSeconds != nil {
 			bad("status %s with measured values", s.Status)
 		}
 	default:

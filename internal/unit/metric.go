@@ -92,6 +92,8 @@ func detailMetrics() []Metric {
 		{"tcp_rtt_seconds", "TCP RTT", "s", Neither},
 		{"tcp_mss_bytes", "TCP MSS", "B", Neither},
 		{"tcp_pacing_rate_bits_per_second", "TCP pacing rate", "bit/s", Neither},
+		{"client_cpu_seconds", "CPU time of the client's threads", "s", Neither},
+		{"server_cpu_seconds", "CPU time of the server's threads", "s", Neither},
 		{"strangers_refused", "strangers refused", "", Neither},
 		{"client_mtu_bytes", "client MTU", "B", Neither},
 		{"server_mtu_bytes", "server MTU", "B", Neither},
