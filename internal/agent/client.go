@@ -20,7 +20,7 @@ var ErrGone = errors.New("the agent is gone")
 
 const (
 	// cancelWait bounds the wait for an agent to end what was cancelled.
-	cancelWait = 3 * time.Second
+	cancelWait = time.Second
 	// closeWait is how long an agent may take to clean up after its input ended.
 	closeWait = 5 * time.Second
 	// exitWait is how long an agent that closed its stdout may take to exit.
@@ -121,6 +121,24 @@ func (c *Client) Call(ctx context.Context, method string, params, answer any) er
 	}
 }
 
+// Ask sends a request without parameters whose answer does not matter, and cancels
+// nothing when ctx ends before it.
+func (c *Client) Ask(ctx context.Context, method string) error {
+	id, answered, err := c.send(ctx, method, struct{}{})
+	if err != nil {
+		return err
+	}
+	select {
+	case r := <-answered:
+		return decode(r, method, nil)
+	case <-c.done:
+		return c.gone
+	case <-ctx.Done():
+		c.forget(id)
+		return context.Cause(ctx)
+	}
+}
+
 // cancel tells the agent to end what it has under way, and waits for that, so
 // that the next sample finds an idle place.
 func (c *Client) cancel(ctx context.Context) {
@@ -135,6 +153,16 @@ func (c *Client) cancel(ctx context.Context) {
 	case <-c.done:
 	case <-ctx.Done():
 		c.forget(id)
+		c.Abandon() // it does not answer at all
+	}
+}
+
+// Abandon ends an agent that does not answer, without a word to it: every call
+// that waits for it fails, and what it started dies with it. One that answers is
+// ended by Close.
+func (c *Client) Abandon() {
+	if c.t.Kill != nil {
+		_ = c.t.Kill() // it may have ended by itself just now
 	}
 }
 

@@ -7,23 +7,29 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/traffic"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
 // Protocol is the version of the requests; Hello refuses another.
-const Protocol = 1
+const Protocol = 2
 
 // The methods of a request.
 const (
 	MethodHello  = "hello"
 	MethodServe  = "serve"
 	MethodDrive  = "drive"
+	MethodOpen   = "open"
+	MethodClock  = "clock"
+	MethodSlices = "slices"
 	MethodFinish = "finish"
-	MethodWait   = "wait"
-	MethodTools  = "tools"
-	MethodFacts  = "facts"
-	MethodIdle   = "idle"
-	MethodCancel = "cancel"
+	// MethodAbandon ends one session, whatever it does, and answers nothing.
+	MethodAbandon = "abandon"
+	MethodWait    = "wait"
+	MethodTools   = "tools"
+	MethodFacts   = "facts"
+	MethodIdle    = "idle"
+	MethodCancel  = "cancel"
 )
 
 // Request is one line to the agent. Answers may come out of order.
@@ -74,6 +80,29 @@ type DriveParams struct {
 	Program workload.Program `json:"program"`
 	// Server is "address:port" for the native engine; a tool has it in its argv.
 	Server string `json:"server,omitempty"`
+}
+
+// OpenResult is the answer to MethodOpen, whose parameters are DriveParams: the
+// connections of a sliced run are open, and wait for their turns.
+type OpenResult struct {
+	Session string `json:"session"`
+	// OpenNanoseconds is how long connecting took.
+	OpenNanoseconds int64 `json:"open_nanoseconds"`
+}
+
+// ClockResult is the answer to MethodClock.
+type ClockResult struct {
+	// Now is the monotonic clock of the agent's machine, nanoseconds.
+	Now int64 `json:"now_nanoseconds"`
+}
+
+// SlicesParams has an opened session follow a schedule that begins at Start on the
+// agent's monotonic clock. The answer, a workload.Output, comes when it is over;
+// the session is closed then.
+type SlicesParams struct {
+	Session string         `json:"session"`
+	Start   int64          `json:"start_nanoseconds"`
+	Turns   []traffic.Turn `json:"turns"`
 }
 
 // FinishParams ends a serving session and answers with its workload.Output.

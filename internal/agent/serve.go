@@ -19,6 +19,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/probe"
+	"github.com/cnibench/cnibench/internal/traffic"
 )
 
 // errOver is why work ends when the controller has gone or has cancelled it.
@@ -47,6 +48,7 @@ type server struct {
 	end      context.CancelCauseFunc
 	busy     *sync.WaitGroup
 	sessions map[string]*session
+	opened   map[string]opening
 	next     int
 	versions map[string]string // of tools, once asked
 }
@@ -136,6 +138,7 @@ func (s *server) fresh() {
 	s.life, s.end = context.WithCancelCause(context.Background())
 	s.busy = &sync.WaitGroup{}
 	s.sessions = map[string]*session{}
+	s.opened = map[string]opening{}
 }
 
 // accept answers one line, each in a goroutine of its own.
@@ -169,6 +172,14 @@ func (s *server) do(ctx context.Context, req Request) (any, error) {
 		return with(req, func(p ServeParams) (ServeResult, error) { return s.serve(ctx, p) })
 	case MethodDrive:
 		return with(req, func(p DriveParams) (any, error) { return s.drive(ctx, p) })
+	case MethodOpen:
+		return with(req, func(p DriveParams) (OpenResult, error) { return s.open(ctx, p) })
+	case MethodClock:
+		return ClockResult{Now: traffic.Now()}, nil
+	case MethodSlices:
+		return with(req, func(p SlicesParams) (any, error) { return s.slices(ctx, p) })
+	case MethodAbandon:
+		return with(req, func(p FinishParams) (struct{}, error) { return struct{}{}, s.abandon(p) })
 	case MethodFinish:
 		return with(req, func(p FinishParams) (any, error) { return s.finish(p) })
 	case MethodWait:
@@ -230,10 +241,13 @@ func (s *server) answer(r Response) {
 // cancelAll ends everything under way and waits for that.
 func (s *server) cancelAll() error {
 	s.mu.Lock()
-	end, busy := s.end, s.busy
+	end, busy, opened := s.end, s.busy, s.opened
 	s.fresh()
 	s.mu.Unlock()
 	end(errOver)
+	for _, d := range opened {
+		d.Close()
+	}
 	over := make(chan struct{})
 	go func() { busy.Wait(); close(over) }()
 	select {

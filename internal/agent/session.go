@@ -71,12 +71,13 @@ func (s *server) serveNative(ctx context.Context, se *session, asked ServeParams
 	}
 	se.finish = srv.Finish
 	w := s.watch(p.WithoutProbes)
+	conditions := s.conditions(netip.Addr{})
 	return srv.Port(), func() (workload.Output, error) {
 		report, err := srv.Run(ctx, traffic.Hooks{WindowStart: w.start, WindowEnd: w.stop})
 		if err := errors.Join(err, w.close()); err != nil {
 			return workload.Output{}, err
 		}
-		out := workload.Output{Native: &report}
+		out := workload.Output{Native: &report, Conditions: conditions}
 		w.into(&out)
 		return out, nil
 	}, nil
@@ -142,12 +143,13 @@ func (s *server) drive(life context.Context, p DriveParams) (workload.Output, er
 	if err != nil {
 		return workload.Output{}, fmt.Errorf("the server's address: %w", err)
 	}
+	conditions := s.conditions(server.Addr().Unmap())
 	w := s.watch(p.Program.WithoutProbes)
 	report, err := traffic.Drive(ctx, *p.Program.Native, server, traffic.Hooks{WindowStart: w.start, WindowEnd: w.stop})
 	if err := errors.Join(err, w.close()); err != nil {
 		return workload.Output{}, because(ctx, err)
 	}
-	out := workload.Output{Native: &report}
+	out := workload.Output{Native: &report, Conditions: conditions}
 	w.into(&out)
 	return out, nil
 }

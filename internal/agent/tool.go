@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/traffic"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -38,9 +39,12 @@ type tool struct {
 	process *exec.Process
 	argv    []string
 	dir     string
-	version string
-	watch   *watch
-	ask     syscall.Signal // what asks it to end
+	cpus    []int // that it is pinned to; nil: the scheduler chooses
+	// conditions are those in force when it began.
+	conditions map[string]string
+	version    string
+	watch      *watch
+	ask        syscall.Signal // what asks it to end
 
 	stdout *head
 	exited chan struct{} // closed when the program is over; err is then set
@@ -64,11 +68,16 @@ func (s *server) startTool(ctx context.Context, p workload.Program, address stri
 	if port != 0 {
 		fill = append(fill, "{port}", strconv.Itoa(int(port)))
 	}
-	if err := s.prepare(t, p, fill); err != nil {
+	cpus, err := traffic.Place(p.Placement, p.Ready != "")
+	if err == nil {
+		err = s.prepare(t, p, fill)
+	}
+	if err != nil {
 		return nil, errors.Join(err, t.clean())
 	}
+	t.cpus, t.conditions = cpus, s.conditions(addressOf(address))
 	// Stdout is drained to its end before Wait, and ctx kills the group.
-	process, err := s.runner.StartPiped(ctx, exec.Cmd{Argv: t.argv, Env: p.Env})
+	process, err := s.runner.StartPiped(ctx, exec.Cmd{Argv: t.argv, Env: p.Env, CPUs: cpus})
 	if err != nil {
 		return nil, errors.Join(err, t.clean())
 	}
@@ -160,7 +169,7 @@ func (t *tool) clean() error {
 // output is what came of a program that is over. ended tells that the agent
 // ended it, because the sample was over: its status then says nothing.
 func (t *tool) output(ended bool) workload.Output {
-	out := workload.Output{Argv: t.argv, Stdout: t.stdout.String(), Stderr: string(t.process.Stderr()), ToolVersion: t.version}
+	out := workload.Output{Argv: t.argv, Stdout: t.stdout.String(), Stderr: string(t.process.Stderr()), ToolVersion: t.version, CPUs: t.cpus, Conditions: t.conditions}
 	if t.err != nil && !ended {
 		out.ExitCode = exitCode(t.err)
 	}
@@ -286,4 +295,13 @@ func freePort() (uint16, error) {
 		last = errors.Join(err, l.Close())
 	}
 	return 0, fmt.Errorf("find a free port: %w", last)
+}
+
+// addressOf is an address as a tool's argv has it; not valid where it is none.
+func addressOf(text string) netip.Addr {
+	a, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return a
 }

@@ -24,7 +24,8 @@ func (HTTP) Spec() Spec {
 			{Name: "wrk", Package: "wrk", Version: []string{"wrk", "-v"}},
 			{Name: "nginx", Package: "nginx-light", Version: []string{"nginx", "-v"}},
 		},
-		Factors:             []string{"message_bytes", "streams"},
+		Factors:             []string{"message_bytes", "streams", "cpus", "congestion_control"},
+		DefaultCPUs:         sameCPU,
 		Tests:               []string{"keep-alive", "close"},
 		DefaultMessageBytes: 1024,
 		DefaultStreams:      10, // wrk's -c

@@ -24,12 +24,14 @@ type Iperf3 struct{}
 // Spec describes iperf3.
 func (Iperf3) Spec() Spec {
 	return Spec{
-		Name:      "iperf3",
-		Summary:   "iperf3, TCP or UDP throughput; whole seconds, warm-up by -O",
-		Primary:   "throughput_bits_per_second",
-		Needs:     []Tool{{Name: "iperf3", Package: "iperf3", Version: []string{"iperf3", "--version"}}},
-		Factors:   []string{"message_bytes", "streams", "direction", "rate_bits_per_second"},
-		Protocols: []string{"tcp", "udp"},
+		Name:                  "iperf3",
+		Summary:               "iperf3, TCP or UDP throughput; whole seconds, warm-up by -O",
+		Primary:               "throughput_bits_per_second",
+		Needs:                 []Tool{{Name: "iperf3", Package: "iperf3", Version: []string{"iperf3", "--version"}}},
+		Factors:               []string{"message_bytes", "streams", "direction", "rate_bits_per_second", "cpus", "congestion_control"},
+		SetsCongestionControl: true,
+		DefaultCPUs:           sameCPU,
+		Protocols:             []string{"tcp", "udp"},
 	}
 }
 
@@ -59,6 +61,9 @@ func (Iperf3) Drive(p Params, server netip.AddrPort) (Program, error) {
 	}
 	if c.Protocol == "udp" {
 		argv = append(argv, "-u")
+	}
+	if c.CongestionControl != "" {
+		argv = append(argv, "-C", c.CongestionControl)
 	}
 	if c.MessageBytes > 0 {
 		argv = append(argv, "-l", strconv.Itoa(c.MessageBytes))

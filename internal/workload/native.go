@@ -19,6 +19,8 @@ const (
 	// nativePatience is what a half may take beyond its time: the engine gives
 	// up by itself much sooner, unless its client never comes.
 	nativePatience = time.Minute
+	// slicedPatience is that of a half whose slices wait for those of many others.
+	slicedPatience = 30 * time.Minute
 	// rateTolerance is how near an achieved rate must be to the one asked for.
 	rateTolerance = 0.001
 	// rrTolerance is how near round trips × their length must be to the number
@@ -42,6 +44,17 @@ const (
 // Spec describes the workload.
 func (n native) Spec() Spec { return n.spec }
 
+// Sliceable tells whether samples of a cell can come in slices: traffic of the
+// native engine without a pace of its own.
+func Sliceable(cell result.Cell) bool {
+	w, err := Find(cell.Workload)
+	if err != nil {
+		return false
+	}
+	n, ok := w.(native)
+	return ok && n.config(Params{Cell: cell}, 0).Sliceable()
+}
+
 // Serve is the engine's serving half.
 func (n native) Serve(p Params) (Program, error) { return n.program(p, 1) }
 
@@ -51,6 +64,23 @@ func (n native) Drive(p Params, _ netip.AddrPort) (Program, error) { return n.pr
 // program makes the engine's configuration. Where CPUs are pinned the client
 // takes the even ones, the server the odd ones: they may be one machine's.
 func (n native) program(p Params, firstCPU int) (Program, error) {
+	cfg := n.config(p, firstCPU)
+	checked := cfg
+	if checked.Token == "" {
+		checked.Token = "00000000000000000000000000000000" // a dry run has none yet
+	}
+	if err := checked.Validate(); err != nil {
+		return Program{}, err
+	}
+	patience := nativePatience
+	if p.Sliced {
+		patience = slicedPatience
+	}
+	return Program{Native: &cfg, Timeout: p.Warmup + p.Window + patience}, nil
+}
+
+// config is the engine's configuration for one end.
+func (n native) config(p Params, firstCPU int) traffic.Config {
 	c := p.Cell
 	cfg := traffic.Config{
 		Test: n.spec.Name, Token: p.Token, MessageBytes: c.MessageBytes, ResponseBytes: c.ResponseBytes,
@@ -58,6 +88,7 @@ func (n native) program(p Params, firstCPU int) (Program, error) {
 		RateBitsPerSecond: c.RateBitsPerSecond, RatePerSecond: c.RatePerSecond, Burst: c.Burst,
 		BackgroundStreams: c.BackgroundStreams,
 		UDPGSO:            c.UDPGSO, ZeroCopy: c.ZeroCopy, SharedClock: p.SharedClock,
+		Placement: c.CPUs, CongestionControl: c.CongestionControl, Sliced: p.Sliced,
 	}
 	if cfg.MessageBytes == 0 {
 		cfg.MessageBytes = n.spec.DefaultMessageBytes
@@ -67,14 +98,7 @@ func (n native) program(p Params, firstCPU int) (Program, error) {
 			cfg.CPUs = append(cfg.CPUs, cpu)
 		}
 	}
-	checked := cfg
-	if checked.Token == "" {
-		checked.Token = "00000000000000000000000000000000" // a dry run has none yet
-	}
-	if err := checked.Validate(); err != nil {
-		return Program{}, err
-	}
-	return Program{Native: &cfg, Timeout: p.Warmup + p.Window + nativePatience}, nil
+	return cfg
 }
 
 // Parse reads what both halves counted.
@@ -85,6 +109,9 @@ func (n native) Parse(p Params, server, client Output) (Measurement, error) {
 	cfg, err := n.program(p, 0)
 	if err != nil {
 		return Measurement{}, err
+	}
+	if p.Sliced {
+		return n.parseSlices(p, *server.Native, *client.Native)
 	}
 	m := parser{cfg: *cfg.Native, server: *server.Native, client: *client.Native, m: Measurement{Metrics: map[string]float64{}}}
 	m.sender, m.receiver, m.senderEnd = m.client, m.server, client

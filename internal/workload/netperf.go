@@ -32,8 +32,10 @@ func (Netperf) Spec() Spec {
 			{Name: "netperf", Package: "netperf", Version: []string{"netperf", "-V"}},
 			{Name: "netserver", Package: "netperf", Version: []string{"netserver", "-V"}},
 		},
-		Factors: []string{"message_bytes", "response_bytes"},
-		Tests:   []string{"TCP_STREAM", "UDP_STREAM", "TCP_RR", "TCP_CRR", "UDP_RR"},
+		Factors:               []string{"message_bytes", "response_bytes", "cpus", "congestion_control"},
+		SetsCongestionControl: true,
+		DefaultCPUs:           sameCPU,
+		Tests:                 []string{"TCP_STREAM", "UDP_STREAM", "TCP_RR", "TCP_CRR", "UDP_RR"},
 	}
 }
 
@@ -87,6 +89,9 @@ func (w Netperf) Drive(p Params, server netip.AddrPort) (Program, error) {
 	if c.Test == "UDP_STREAM" {
 		// Without it netperf keeps its datagrams on the local link (SO_DONTROUTE).
 		argv = append(argv, "-R", "1")
+	}
+	if c.CongestionControl != "" {
+		argv = append(argv, "-K", c.CongestionControl+","+c.CongestionControl)
 	}
 	argv = append(argv, "-P", ","+data, "-k", strings.Join(netperfKeys(), ","))
 	drive := timed(Program{Argv: argv}, 0, w.length(p))

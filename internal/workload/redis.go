@@ -40,7 +40,8 @@ func (Redis) Spec() Spec {
 			{Name: "redis-benchmark", Package: "redis-tools", Version: []string{"redis-benchmark", "--version"}},
 			{Name: "redis-server", Package: "redis-server", Version: []string{"redis-server", "--version"}},
 		},
-		Factors:             []string{"message_bytes", "streams"},
+		Factors:             []string{"message_bytes", "streams", "cpus", "congestion_control"},
+		DefaultCPUs:         sameCPU,
 		Tests:               []string{"get", "set"},
 		DefaultMessageBytes: 3,  // its -d
 		DefaultStreams:      50, // its -c

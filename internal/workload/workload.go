@@ -17,6 +17,8 @@ type Params struct {
 	Cell   result.Cell
 	Warmup time.Duration
 	Window time.Duration
+	// Sliced has the sample come in slices, of Window each after Warmup.
+	Sliced bool
 	Token  string
 	// SharedClock tells that both places read one clock.
 	SharedClock bool
@@ -34,6 +36,8 @@ type Program struct {
 	Env []string `json:"env,omitempty"`
 	// Files are written into {dir} before the start: name to content.
 	Files map[string]string `json:"files,omitempty"`
+	// Placement has a tool run on the CPUs that traffic.Place chooses.
+	Placement string `json:"placement,omitempty"`
 	// Port asks the agent for a free port for {port} (TCP and UDP alike).
 	Port bool `json:"port,omitempty"`
 	// Interrupt asks the agent to end a serving tool by SIGINT instead of
@@ -69,6 +73,10 @@ type Output struct {
 	// Unreachable says why a server could not be reached any more when its
 	// client had ended well (Program.StillThere).
 	Unreachable string `json:"unreachable,omitempty"`
+	// Conditions are those in force at this end that its agent read.
+	Conditions map[string]string `json:"conditions,omitempty"`
+	// CPUs are those that a tool was pinned to; nil: the scheduler chose.
+	CPUs []int `json:"cpus,omitempty"`
 	// ToolVersion is the first line that `tool --version` (or its like) printed.
 	ToolVersion string `json:"tool_version,omitempty"`
 	// Probes is what the probes read at this end's window.
@@ -86,6 +94,8 @@ type Measurement struct {
 	Metrics         map[string]float64 // names of unit.Metrics, base units
 	Histogram       *result.Histogram
 	Series          *result.Series
+	// SliceRates are the primary rates of a sliced sample's slices, per second.
+	SliceRates []float64
 	// PluginSeconds is as in a sample.
 	PluginSeconds map[string]map[string]float64
 	Tools         map[string]string
@@ -112,6 +122,13 @@ type Spec struct {
 	// DefaultMessageBytes is used where a campaign names no message size; 0
 	// where the workload has no message size.
 	DefaultMessageBytes int
+	// SetsCongestionControl tells that the traffic itself sets congestion_control. That
+	// of others is set in a lab's namespaces alone.
+	SetsCongestionControl bool
+	// DefaultCPUs is where both ends run in a lab where a campaign does not say: one
+	// of the values of result.Cell.CPUs; DefaultCPUsByTest for tests that differ.
+	DefaultCPUs       string
+	DefaultCPUsByTest map[string]string
 	// DefaultStreams is used where a campaign names no streams; 0 means 1.
 	DefaultStreams int
 }
@@ -122,6 +139,14 @@ func (s Spec) PrimaryFor(test string) string {
 		return metric
 	}
 	return s.Primary
+}
+
+// CPUsFor is DefaultCPUs of one of the workload's tests.
+func (s Spec) CPUsFor(test string) string {
+	if cpus, ok := s.DefaultCPUsByTest[test]; ok {
+		return cpus
+	}
+	return s.DefaultCPUs
 }
 
 // Tool is a program that a workload needs, and the Debian package with it.
