@@ -87,7 +87,15 @@ type Workload struct {
 	BackgroundStreams []int     `json:"background_streams,omitempty"`
 	Pods              []int     `json:"pods,omitempty"`
 	PinCPUs           []bool    `json:"pin_cpus,omitempty"`
+	CPUs              []string  `json:"cpus,omitempty"`
+	CongestionControl []string  `json:"congestion_control,omitempty"`
+	// Asked tells which of the conditions the file itself says: the others follow
+	// the testbed.
+	Asked Conditions `json:"-"`
 }
+
+// Conditions are factors of the experiment rather than of the network.
+type Conditions struct{ CPUs, CongestionControl bool }
 
 // Forward is the direction client to server, which a record leaves out.
 const Forward = "forward"
@@ -102,6 +110,26 @@ type Sampling struct {
 	TargetRelativeHalfwidth float64 `json:"target_relative_halfwidth"`
 	Confidence              float64 `json:"confidence"`
 	Retries                 int     `json:"retries"`
+	// SliceSeconds is the length of a slice of native traffic; 0: samples are one
+	// long window each.
+	SliceSeconds float64 `json:"slice_seconds"`
+	// Slices is the number of slices of a sample; 0: as the noise of the machine in
+	// the first block asks for.
+	Slices int `json:"slices,omitempty"`
+	// ExplainSeconds is the length of the windows in which probes are read beside
+	// sliced samples, in every ExplainEvery-th block; 0: there are none.
+	ExplainSeconds float64 `json:"explain_seconds"`
+	ExplainEvery   int     `json:"explain_every"`
+}
+
+// Slice is the length of a slice as a duration; 0: samples are not sliced.
+func (s Sampling) Slice() time.Duration {
+	return time.Duration(s.SliceSeconds * float64(time.Second))
+}
+
+// Explain is the length of an explaining window as a duration.
+func (s Sampling) Explain() time.Duration {
+	return time.Duration(s.ExplainSeconds * float64(time.Second))
 }
 
 // Window and Warmup are the lengths of a sample as durations.

@@ -110,7 +110,8 @@ func TestDefaults(t *testing.T) {
 		},
 		MTU: []int{1500}, Families: []string{"ipv4"}, Probes: []string{"cpu", "process", "counters", "stacks", "netfilter", "memory"},
 		Services: []int{1}, ServiceProxies: []string{"iptables"}, Policies: []int{0},
-		Sampling: Sampling{Seconds: 1, WarmupSeconds: 0.2, MinBlocks: 5, MaxBlocks: 20, TargetRelativeHalfwidth: 0.02, Confidence: 0.95, Retries: 1},
+		Sampling: Sampling{Seconds: 1, WarmupSeconds: 0.2, MinBlocks: 5, MaxBlocks: 20, TargetRelativeHalfwidth: 0.02, Confidence: 0.95, Retries: 1,
+			SliceSeconds: 0.02, ExplainSeconds: 0.3, ExplainEvery: 8},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -139,8 +140,8 @@ func TestEveryKey(t *testing.T) {
 			{"pod", "node-port", "intra-host"}, {"host", "host", "inter-host"}},
 		Workloads: []Workload{
 			{Name: "tcp_stream", MessageBytes: []int{1472, 65536}, Streams: []int{1, 8}, Direction: []string{"forward", "bidirectional"},
-				RateBitsPerSecond: []float64{1e9, 2.5e9}, ZeroCopy: []bool{false, true}, PinCPUs: []bool{true}},
-			{Name: "tcp_stream", MessageBytes: []int{65536}, Streams: []int{1}},
+				RateBitsPerSecond: []float64{1e9, 2.5e9}, ZeroCopy: []bool{false, true}, PinCPUs: []bool{true}, CPUs: []string{"free"}, CongestionControl: []string{"bbr"}, Asked: Conditions{CongestionControl: true}},
+			{Name: "tcp_stream", MessageBytes: []int{65536}, Streams: []int{1}, CPUs: []string{"same"}, CongestionControl: []string{"cubic"}},
 			{Name: "udp_stream", MessageBytes: []int{64}, Streams: []int{1}, UDPGSO: []bool{true}},
 			{Name: "udp_rr", MessageBytes: []int{64}, ResponseBytes: []int{1024}, Streams: []int{1}, RatePerSecond: []float64{1000}, Burst: []int{1, 16}},
 			{Name: "netperf", Test: []string{"TCP_RR", "TCP_STREAM"}},
@@ -148,7 +149,8 @@ func TestEveryKey(t *testing.T) {
 		},
 		MTU: []int{1500, 9000}, Families: []string{"ipv4", "ipv6"}, Probes: []string{"cpu", "process", "counters", "stacks", "netfilter", "memory"},
 		Services: []int{1, 10000}, ServiceProxies: []string{"iptables", "ebpf"}, Policies: []int{0, 1000},
-		Sampling: Sampling{Seconds: 0.5, WarmupSeconds: 0, MinBlocks: 3, MaxBlocks: 3, MaxSeconds: 300, TargetRelativeHalfwidth: 0.05, Confidence: 0.99, Retries: 0},
+		Sampling: Sampling{Seconds: 0.5, WarmupSeconds: 0, MinBlocks: 3, MaxBlocks: 3, MaxSeconds: 300, TargetRelativeHalfwidth: 0.05, Confidence: 0.99, Retries: 0,
+			SliceSeconds: 0.01, Slices: 12, ExplainSeconds: 0, ExplainEvery: 3},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

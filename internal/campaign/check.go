@@ -22,8 +22,9 @@ func (d *decoder) check(c *Campaign) {
 		d.checkRules(c)
 	}
 	for i := range c.Workloads {
-		d.checkWorkload(place{"workloads", i}, &c.Workloads[i])
+		d.checkWorkload(place{"workloads", i}, &c.Workloads[i], c.Testbed)
 	}
+	d.checkPlacement(c)
 	if slices.Contains(c.Families, "ipv6") {
 		for i, mtu := range c.MTU {
 			if mtu > 0 && mtu < minIPv6MTU {
@@ -128,7 +129,7 @@ func (d *decoder) checkRules(c *Campaign) {
 
 // checkWorkload holds a workload against what it takes, and fills in the
 // defaults that depend on the workload.
-func (d *decoder) checkWorkload(where place, w *Workload) {
+func (d *decoder) checkWorkload(where place, w *Workload, testbed string) {
 	spec, ok := d.known.workload(w.Name)
 	if !ok {
 		return // reported, or missing
@@ -141,6 +142,7 @@ func (d *decoder) checkWorkload(where place, w *Workload) {
 	d.checkChoice(where.with("test"), w.Test, spec.Tests)
 	d.checkChoice(where.with("protocol"), w.Protocol, spec.Protocols)
 	fillWorkload(w, spec)
+	d.checkConditions(where, w, spec, testbed)
 	if mayUseUDP(spec, *w) {
 		d.checkDatagrams(where.with("message_bytes"), w.MessageBytes)
 		d.checkDatagrams(where.with("response_bytes"), w.ResponseBytes)
@@ -231,7 +233,7 @@ func (c Campaign) combinations() float64 {
 		n := 1.0
 		for _, values := range []int{len(w.Test), len(w.Protocol), len(w.MessageBytes), len(w.ResponseBytes),
 			len(w.Streams), len(w.Direction), len(w.RateBitsPerSecond), len(w.RatePerSecond),
-			len(w.Burst), len(w.UDPGSO), len(w.ZeroCopy), len(w.BackgroundStreams), len(w.Pods), len(w.PinCPUs)} {
+			len(w.Burst), len(w.UDPGSO), len(w.ZeroCopy), len(w.BackgroundStreams), len(w.Pods), len(w.PinCPUs), len(w.CPUs), len(w.CongestionControl)} {
 			n *= float64(max(values, 1))
 		}
 		traffics += n

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"regexp"
 	"strconv"
+
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // key is what a campaign file's key takes beside what its Go type says. The
@@ -67,6 +69,8 @@ const (
 // What a name that a person invents may look like. Both end up in file names.
 var (
 	campaignName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+	// A congestion control's name has at most 15 bytes (TCP_CA_NAME_MAX).
+	algorithmName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,14}$`)
 	// A namespace is a label of DNS (RFC 1123).
 	namespaceName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 	networkName   = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,31}(/[a-z0-9][a-z0-9._-]{0,31})?$`)
@@ -191,14 +195,18 @@ func workloadKeys(known Known) []key {
 		{name: "pods", defDoc: "[1]", kind: "number of pods", bounds: bounds{min: 1, max: 200}, example: "[1, 10, 50, 100]",
 			doc: "Pods that are added at once."},
 		{name: "pin_cpus", defDoc: "[false]", kind: "switch", example: "[false, true]",
-			doc: "Pin each end to CPUs of its own."},
+			doc: "Pin each end to every second CPU, the client to even and the server to odd ones. cpus: [apart] is the better choice where there are more than two CPUs."},
+		{name: "cpus", defDoc: "in a lab [same], for latency_under_load [apart]; elsewhere [free]", kind: "placement on CPUs", names: []string{result.CPUsSame, result.CPUsApart, result.CPUsFree}, example: "[same, apart]",
+			doc: "Where the two ends run. same is one CPU for both: the cost of the path alone, without waking another CPU and without a second CPU sharing the work. apart is one CPU each, different cores of one NUMA node. free leaves it to the scheduler, whose choice changes from moment to moment. Two machines have no CPU in common, so same is for a lab, or for paths inside a node."},
+		{name: "congestion_control", defDoc: "in a lab [cubic]; elsewhere [as-is]", kind: "congestion control", pattern: algorithmName, patternDoc: "at most 15 small letters, digits, dashes and underscores, a letter first",
+			example: "[cubic, bbr]", doc: "The TCP congestion control of both ends, as in net.ipv4.tcp_available_congestion_control. as-is is what the system has. For TCP."},
 	}
 }
 
 func samplingKeys() []key {
 	return []key{
 		{name: "seconds", def: "1", kind: "length", bounds: bounds{min: 0, max: 3600, aboveMin: true}, example: "1",
-			doc: "Measured length of one sample, seconds."},
+			doc: "Measured length of a sample that is one long window: of published tools, and of traffic with a pace of its own. Seconds."},
 		{name: "warmup_seconds", def: "0.2", kind: "length", bounds: bounds{min: 0, max: 3600}, example: "0.2",
 			doc: "What is sent before it and not counted, seconds."},
 		{name: "min_blocks", def: "5", kind: "number of blocks", bounds: bounds{min: 2, max: 10_000}, example: "5",
@@ -213,5 +221,13 @@ func samplingKeys() []key {
 			doc: "Confidence of the intervals."},
 		{name: "retries", def: "1", kind: "number of retries", bounds: bounds{min: 0, max: 10}, example: "1",
 			doc: "How often a failed sample is tried again. Each try is a record of its own."},
+		{name: "slice_seconds", def: "0.02", kind: "length", bounds: bounds{min: 0, max: 10}, example: "0.02",
+			doc: "A sample of native traffic without a pace of its own is measured in slices of this length, in random turns with the cells that it is compared with, seconds. Slices of shaped links and of long round trips are longer. 0 makes every sample one long window."},
+		{name: "slices", defDoc: "as the noise in the first block asks for", kind: "number of slices", bounds: bounds{min: 1, max: 1000}, example: "10",
+			doc: "Slices of one sample."},
+		{name: "explain_seconds", def: "0.3", kind: "length", bounds: bounds{min: 0, max: 3600}, example: "0.3",
+			doc: "Probes are read in separate windows of this length beside sliced samples, as they disturb traffic or need a long window, seconds. 0 leaves them out."},
+		{name: "explain_every", def: "8", kind: "number of blocks", bounds: bounds{min: 1, max: 10_000}, example: "8",
+			doc: "These windows are in the first block, and in every block after as many more."},
 	}
 }

@@ -16,7 +16,7 @@ func testKnown() Known {
 		Enforcing: []string{"calico/direct"}, ServiceProxies: []string{"iptables", "nftables", "ebpf"},
 		Workloads: []workload.Spec{
 			{Name: "tcp_stream", DefaultMessageBytes: 65536,
-				Factors: []string{"message_bytes", "streams", "direction", "rate_bits_per_second", "zero_copy", "pin_cpus"}},
+				Factors: []string{"message_bytes", "streams", "direction", "rate_bits_per_second", "zero_copy", "pin_cpus", "cpus", "congestion_control"}, DefaultCPUs: "same", SetsCongestionControl: true},
 			{Name: "udp_stream", DefaultMessageBytes: 1472,
 				Factors: []string{"message_bytes", "streams", "direction", "rate_bits_per_second", "udp_gso", "pin_cpus"}},
 			{Name: "tcp_rr", DefaultMessageBytes: 1, Factors: rr},

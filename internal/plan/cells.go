@@ -136,6 +136,12 @@ func traffics(workloads []campaign.Workload) []result.Cell {
 		cells = cross(cells, w.Pods, func(c *result.Cell, v int) { c.Pods = v })
 		cells = cross(cells, w.BackgroundStreams, func(c *result.Cell, v int) { c.BackgroundStreams = v })
 		cells = cross(cells, w.PinCPUs, func(c *result.Cell, v bool) { c.PinCPUs = v })
+		cells = cross(cells, w.CPUs, func(c *result.Cell, v string) { c.CPUs = absentIf(v, result.CPUsFree) })
+		cells = cross(cells, w.CongestionControl, func(c *result.Cell, v string) {
+			if !c.Datagrams() {
+				c.CongestionControl = absentIf(v, result.AsIs)
+			}
+		})
 		for _, cell := range cells {
 			if !seen[cell] {
 				seen[cell] = true

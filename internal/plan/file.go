@@ -32,8 +32,8 @@ func Parse(data []byte) (Plan, error) {
 	if err := json.Unmarshal(data, &version); err != nil {
 		return Plan{}, fmt.Errorf("not a plan: %w", err)
 	}
-	if version.Schema != Schema {
-		return Plan{}, fmt.Errorf("the plan has schema %d, this cnibench reads %d; use the version that wrote it", version.Schema, Schema)
+	if version.Schema < 1 || version.Schema > Schema {
+		return Plan{}, fmt.Errorf("the plan has schema %d, this cnibench reads 1 to %d; use the version that wrote it", version.Schema, Schema)
 	}
 	var p Plan
 	// Unmarshal has seen that nothing follows; a decoder can refuse unknown keys.

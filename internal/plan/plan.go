@@ -14,8 +14,9 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// Schema is the version of plan.json that this program writes and reads.
-const Schema = 1
+// Schema is the version of plan.json that this program writes; it reads older ones
+// too. Version 2 has conditions in its cells, and slices.
+const Schema = 2
 
 // Plan is plan.json: what will be measured, in which order.
 type Plan struct {
@@ -34,6 +35,9 @@ type Plan struct {
 	// other lengths must not be mixed with these.
 	SampleSeconds float64 `json:"sample_seconds"`
 	WarmupSeconds float64 `json:"warmup_seconds"`
+	// SliceSeconds is the length of a slice of native traffic; 0 or absent: samples
+	// are one long window each.
+	SliceSeconds float64 `json:"slice_seconds,omitempty"`
 	// Conflists maps a network of the user's own to the SHA-256 of its
 	// conflists: after a change it is another network.
 	Conflists map[string]string `json:"conflists,omitempty"`
@@ -44,7 +48,7 @@ func New(c campaign.Campaign, seed uint64) Plan {
 	return Plan{
 		Schema: Schema, Seed: seed, Cells: Cells(c),
 		MinBlocks: c.Sampling.MinBlocks, MaxBlocks: c.Sampling.MaxBlocks,
-		SampleSeconds: c.Sampling.Seconds, WarmupSeconds: c.Sampling.WarmupSeconds,
+		SampleSeconds: c.Sampling.Seconds, WarmupSeconds: c.Sampling.WarmupSeconds, SliceSeconds: c.Sampling.SliceSeconds,
 		Conflists: digests(c.Networks),
 	}
 }

@@ -56,6 +56,7 @@ func (p Plan) Same(q Plan) error {
 	}{
 		{"seconds", p.SampleSeconds, q.SampleSeconds},
 		{"warmup_seconds", p.WarmupSeconds, q.WarmupSeconds},
+		{"slice_seconds", p.SliceSeconds, q.SliceSeconds},
 		{"min_blocks", float64(p.MinBlocks), float64(q.MinBlocks)},
 		{"max_blocks", float64(p.MaxBlocks), float64(q.MaxBlocks)}, // it is in the ids, too
 	} {

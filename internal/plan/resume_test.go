@@ -185,7 +185,7 @@ func TestParseRefuses(t *testing.T) {
 	cells := func(m map[string]any) []any { return m["cells"].([]any) }
 	tests := []struct{ name, text, want string }{
 		{"empty", "", "not a plan"},
-		{"newer", good(func(m map[string]any) { m["schema"] = 2 }), "schema 2"},
+		{"newer", good(func(m map[string]any) { m["schema"] = Schema + 1 }), "schema 3"},
 		{"unknown key", good(func(m map[string]any) { m["colour"] = 1 }), `unknown field "colour"`},
 		{"more", good(func(map[string]any) {}) + "{}", "after top-level value"},
 		{"no cells", good(func(m map[string]any) { m["cells"] = nil }), "no cells"},
