@@ -13,6 +13,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/probe"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed"
 )
@@ -83,7 +84,7 @@ const Overhead = 150 * time.Millisecond
 // Run measures a campaign. The records are in the store at any moment; on an
 // error, or when ctx ends, the run can be resumed from them.
 func Run(ctx context.Context, o Options) (sum Summary, err error) {
-	r := &run{Options: o, retired: map[result.Cell]bool{}, unsupported: map[result.Cell]bool{}, attempts: map[string]int{}, tools: map[string]map[string]string{}}
+	r := &run{Options: o, spread: map[result.Cell]float64{}, drains: map[result.Cell]time.Duration{}, retired: map[result.Cell]bool{}, unsupported: map[result.Cell]bool{}, attempts: map[string]int{}, tools: map[string]map[string]string{}}
 	for _, s := range o.Recorded {
 		r.keep(s)
 	}
@@ -121,6 +122,10 @@ func Run(ctx context.Context, o Options) (sum Summary, err error) {
 type run struct {
 	Options
 	samples []result.Sample
+	// spread is the coefficient of variation of a cell's slices in the first block,
+	// drains the longest that one took beyond its length.
+	spread map[result.Cell]float64
+	drains map[result.Cell]time.Duration
 	// attempts counts the records of each sample by its id.
 	attempts map[string]int
 	// retired are the cells that need no more samples: settled or unsupported.
@@ -158,6 +163,7 @@ const steadyBlock = 3
 // keep adds a record to those of this run.
 func (r *run) keep(s result.Sample) {
 	r.samples = append(r.samples, s)
+	r.noteSpread(s)
 	r.attempts[s.ID]++
 }
 
@@ -188,8 +194,12 @@ func (r *run) blocks(ctx context.Context) error {
 			return nil
 		}
 		blockBegin := time.Now()
-		for _, together := range plan.Together(todo) {
-			if err := r.round(ctx, together); err != nil {
+		for _, turns := range r.inTurns(todo) {
+			measure := r.round
+			if turns.sliced {
+				measure = r.batch
+			}
+			if err := measure(ctx, turns.slots); err != nil {
 				return err
 			}
 		}
@@ -211,6 +221,11 @@ func (r *run) overBudget(n int, begin time.Time) bool {
 	}
 	spent := time.Since(begin).Seconds()
 	return spent+spent/float64(r.blocksRun) > r.Sampling.MaxSeconds/float64(r.of.number())
+}
+
+// noProbes tells that every probe is left out.
+func (r *run) noProbes() bool {
+	return !slices.ContainsFunc(probe.Names(), func(name string) bool { return !slices.Contains(r.WithoutProbes, name) })
 }
 
 // settle retires the cells that are known well enough after block n, judged by

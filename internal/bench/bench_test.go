@@ -24,6 +24,7 @@ type loopback struct {
 	agent       *agent.Client
 	unsupported map[string]string // by network
 	fail        func(n int) error // of the nth Ends
+	endsOf      func(result.Cell, testbed.Ends) testbed.Ends
 	ends        int
 	closed      bool
 }
@@ -61,7 +62,7 @@ func (l *loopback) Build(_ context.Context, cells []result.Cell) (map[result.Cel
 	return out, nil
 }
 
-func (l *loopback) Ends(context.Context, result.Cell) (testbed.Ends, error) {
+func (l *loopback) Ends(_ context.Context, cell result.Cell) (testbed.Ends, error) {
 	l.ends++
 	if l.fail != nil {
 		if err := l.fail(l.ends); err != nil {
@@ -69,7 +70,11 @@ func (l *loopback) Ends(context.Context, result.Cell) (testbed.Ends, error) {
 		}
 	}
 	p := testbed.Place{Name: "here", Node: "here", MTU: 65536, Agent: l.agent}
-	return testbed.Ends{Client: p, Server: p, ServerAddress: netip.MustParseAddr("127.0.0.1"), SharedClock: true}, nil
+	e := testbed.Ends{Client: p, Server: p, ServerAddress: netip.MustParseAddr("127.0.0.1"), SharedClock: true}
+	if l.endsOf != nil {
+		e = l.endsOf(cell, e)
+	}
+	return e, nil
 }
 
 func (l *loopback) Environment(context.Context) (result.Environment, error) {

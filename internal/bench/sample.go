@@ -31,6 +31,8 @@ type try struct {
 	ends testbed.Ends
 	// without are probes that are left out beside those of the run.
 	without []string
+	// served is what the serving end gave.
+	served workload.Output
 }
 
 // machines are those under its ends, each once.
@@ -58,6 +60,17 @@ func (r *run) begin(ctx context.Context, slot plan.Slot) *try {
 	return t
 }
 
+// prepare is begin for a sliced sample, whose slices no probe is read beside.
+func (r *run) prepare(ctx context.Context, slot plan.Slot) *try {
+	t := &try{sample: result.Sample{
+		Schema: result.Schema, ID: slot.ID, Block: slot.Block, Attempt: 1 + r.attempts[slot.ID], Cell: slot.Cell, Started: time.Now().UTC(),
+	}}
+	if t.work, t.err = workload.Find(slot.Cell.Workload); t.err == nil {
+		t.ends, t.err = r.Testbed.Ends(ctx, slot.Cell)
+	}
+	return t
+}
+
 func (t *try) addsPods() bool { return t.work.Spec().Name == workload.PodSetupName }
 
 // finish measures what was begun. Several may be measured at the same time.
@@ -75,10 +88,15 @@ func (r *run) finish(ctx context.Context, t *try) {
 		err = s.Validate()
 	}
 	if err != nil {
-		s.Status, s.Reason = result.StatusFailed, oneLine(err)
-		s.Metrics, s.Histogram, s.Series, s.MeasuredSeconds, s.Probes, s.Machines = nil, nil, nil, nil, nil, nil
-		s.Settings = nil
+		failed(s, err)
 	}
+}
+
+// failed makes a sample a failed record.
+func failed(s *result.Sample, err error) {
+	s.Status, s.Reason = result.StatusFailed, oneLine(err)
+	s.Metrics, s.Histogram, s.Series, s.MeasuredSeconds, s.Probes, s.Machines = nil, nil, nil, nil, nil, nil
+	s.Settings, s.Conditions, s.Slices, s.Explaining = nil, nil, nil, nil
 }
 
 func (r *run) measure(ctx context.Context, t *try) error {
@@ -104,11 +122,17 @@ func (r *run) measure(ctx context.Context, t *try) error {
 	profileOf(s, ends)
 	r.probes(s, ends, client, server)
 	readAgain()
+	conditionsOf(s, client, server)
+	mtuOf(s, ends)
+	return nil
+}
+
+// mtuOf records the MTU of both ends' devices.
+func mtuOf(s *result.Sample, ends testbed.Ends) {
 	if ends.Client.MTU > 0 && ends.Server.MTU > 0 {
 		s.Metrics["client_mtu_bytes"] = float64(ends.Client.MTU)
 		s.Metrics["server_mtu_bytes"] = float64(ends.Server.MTU)
 	}
-	return nil
 }
 
 // profileOf records the settings that were in force at both ends, and which of
@@ -137,7 +161,11 @@ func (r *run) traffic(ctx context.Context, p workload.Params, t *try) (server, c
 	if err != nil {
 		return server, client, err
 	}
-	bound := p.Warmup + p.Window + patience + max(serve.Timeout, 0)
+	bound := p.Warmup + p.Window + patience
+	if serve.Native == nil { // a tool takes time to start, and has a timeout of its own
+		bound += max(serve.Timeout, 0)
+		serve.Placement = p.Cell.CPUs
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, bound, fmt.Errorf("no end after %v", bound))
 	defer cancel()
 	defer func() {
@@ -155,7 +183,11 @@ func (r *run) traffic(ctx context.Context, p workload.Params, t *try) (server, c
 	if err != nil {
 		return server, client, err
 	}
+	if drive.Native == nil {
+		drive.Placement = p.Cell.CPUs
+	}
 	drive.WithoutProbes = slices.Concat(t.without, r.withoutTwice(ends))
+	defer r.watchAlive(ctx, ends.Client, ends.Server)()
 	driving, stop := context.WithCancelCause(ctx)
 	watched := watchServer(ctx, driving, stop, ends.Server, session.Session)
 	driveErr := ends.Client.Agent.Call(driving, agent.MethodDrive, agent.DriveParams{Program: drive, Server: target.String()}, &client)

@@ -71,6 +71,13 @@ func resumeResults(c campaign.Campaign, f runFlags, stderr io.Writer) (results, 
 	return r, nil
 }
 
+// uncontrolled tells that a result directory was begun by a version that had no
+// conditions: it is gone on with in the same way.
+func uncontrolled(dir string) bool {
+	p, err := plan.Load(filepath.Join(dir, result.PlanFile))
+	return err == nil && p.Schema < plan.Schema
+}
+
 // fits tells what hinders this campaign from going on with what is recorded.
 func (r results) fits(c campaign.Campaign, f runFlags) error {
 	if f.nullTest && !r.plan.NullTest {

@@ -101,6 +101,9 @@ func runCampaign(ctx context.Context, path string, f runFlags, stdout, stderr io
 	if err != nil {
 		return err
 	}
+	if f.resume && uncontrolled(f.out) {
+		c = c.Uncontrolled()
+	}
 	if c.Testbed == campaign.Hosts && f.allowTuning {
 		return usageError{errors.New("--allow-host-tuning is for a lab on this machine; the hosts of an inventory are tuned without it")}
 	}
@@ -185,7 +188,7 @@ func loadCampaign(path, testbed string, stderr io.Writer) (campaign.Campaign, er
 		} else if c.Testbed == campaign.Kubernetes || testbed == "lab" && slices.ContainsFunc(c.Networks, func(n campaign.Network) bool { return n.Name == campaign.Detected }) {
 			return c, usageError{fmt.Errorf("%s is for Kubernetes: what it measures is found out there, and the testbed %s is told; write another campaign", path, testbed)}
 		}
-		c.Testbed = testbed
+		c = c.On(testbed, known())
 	}
 	return c, nil
 }

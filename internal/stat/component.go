@@ -100,7 +100,7 @@ func (d *cellData) attributedWork() (work, bool) {
 				continue
 			}
 			for _, s := range d.ok {
-				if rate, ok := w.rate(s); ok && rate > 0 {
+				if rate, ok := w.rate(besideProbes(s)); ok && rate > 0 {
 					return w, true
 				}
 			}
@@ -120,7 +120,7 @@ func (d *cellData) perWork(components []string, w work) []point {
 	var out []point
 	for _, s := range d.ok {
 		seconds, measured := d.meter.machines(s, values)
-		rate, ok := w.rate(s)
+		rate, ok := w.rate(besideProbes(s))
 		if measured && ok && rate > 0 {
 			out = append(out, point{s.block(), seconds / rate})
 		}

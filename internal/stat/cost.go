@@ -11,6 +11,17 @@ import (
 type cost struct {
 	name, label, unit string
 	rate              func(record, meter) (float64, bool)
+	// sliced tells that it is read in the slices themselves, where a sample has any:
+	// then it is of their window and not of the probes'.
+	sliced bool
+}
+
+// workOf is the work of the window that the cost of a record was measured in.
+func (c cost) workOf(s record, w work) (float64, bool) {
+	if _, _, ok := slicedCPU(s); ok && c.sliced {
+		return w.rate(inSlices(s))
+	}
+	return w.rate(besideProbes(s))
 }
 
 func costs() []cost {
@@ -18,11 +29,11 @@ func costs() []cost {
 		return func(s record, m meter) (float64, bool) { return m.machines(s, names) }
 	}
 	return []cost{
-		{"cpu_seconds", "CPU", "s", machine(busyModes()...)},
-		{"own_cpu_seconds", "own CPU", "s", ownCPU},
-		{"instructions", "instructions", "1", machine("instructions_user", "instructions_kernel")},
-		{"instructions_kernel", "kernel instructions", "1", machine("instructions_kernel")},
-		{"cycles", "cycles", "1", machine("cycles_user", "cycles_kernel")},
+		{"cpu_seconds", "CPU", "s", machine(busyModes()...), false},
+		{"own_cpu_seconds", "own CPU", "s", ownCPU, true},
+		{"instructions", "instructions", "1", machine("instructions_user", "instructions_kernel"), false},
+		{"instructions_kernel", "kernel instructions", "1", machine("instructions_kernel"), false},
+		{"cycles", "cycles", "1", machine("cycles_user", "cycles_kernel"), false},
 	}
 }
 
@@ -75,10 +86,22 @@ func (m meter) machines(s record, names []string) (float64, bool) {
 // carry packets when softirqs are many. It counts nobody else's work, so that
 // nothing but those threads' idling is subtracted.
 func ownCPU(s record, m meter) (float64, bool) {
+	if cpu, seconds, ok := slicedCPU(s); ok {
+		return cpu / seconds, true
+	}
 	client, okClient := perSecond(s, result.ClientNode, "process_cpu_seconds")
 	server, okServer := perSecond(s, result.ServerNode, "process_cpu_seconds")
 	threads, ok := m.machines(s, []string{"ksoftirqd_cpu_seconds"})
 	return client + server + max(0, threads), okClient && okServer && ok
+}
+
+// slicedCPU is the CPU time of both ends in the slices of a sample, from clocks of
+// nanoseconds, and how long they were.
+func slicedCPU(s record) (cpu, seconds float64, ok bool) {
+	client, okClient := measured(s, "client_cpu_seconds")
+	server, okServer := measured(s, "server_cpu_seconds")
+	seconds, okSeconds := s.seconds()
+	return client + server, seconds, okClient && okServer && okSeconds && seconds > 0
 }
 
 // end sums probes of one end, less the machine's idle rates.
@@ -102,6 +125,9 @@ func perSecond(s record, end, name string) (float64, bool) {
 	seconds, own := s.probe(end, "window_seconds")
 	if !own {
 		seconds, _ = s.seconds()
+		if s.row().explained {
+			return 0, false // the sample's own window is another
+		}
 	}
 	if !ok || seconds <= 0 {
 		return 0, false

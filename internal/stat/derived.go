@@ -24,13 +24,26 @@ type derivation struct {
 // work is what a cost is divided by, per second.
 type work struct {
 	name, label, unit string
-	rate              func(record) (float64, bool)
+	rate              func(reading) (float64, bool)
+}
+
+// reading gives a metric of a record, of the window that a cost was measured in.
+type reading func(metric string) (float64, bool)
+
+// besideProbes reads the window that the probes were read in.
+func besideProbes(s record) reading {
+	return func(metric string) (float64, bool) { return atProbes(s, metric) }
+}
+
+// inSlices reads the sample's own window.
+func inSlices(s record) reading {
+	return func(metric string) (float64, bool) { return measured(s, metric) }
 }
 
 func works() []work {
 	return []work{
 		{"byte", "byte", "B", bytesPerSecond},
-		{"packet", "packet", "packet", func(s record) (float64, bool) { return measured(s, "packets_per_second") }},
+		{"packet", "packet", "packet", func(of reading) (float64, bool) { return of("packets_per_second") }},
 		{"segment", "segment (bytes / MSS)", "segment", segmentsPerSecond},
 		{"transaction", "transaction", "transaction", transactionsPerSecond},
 	}
@@ -62,7 +75,11 @@ func Derived() []unit.Metric {
 // derive is a derived metric of each of the cell's records; it is not known
 // where the cost or the work is not, or where nothing is left of the cost.
 func (d *cellData) derive(m derivation) column {
-	works := d.rate("work "+m.work.name, m.work.rate)
+	name := "work " + m.work.name
+	if m.cost.sliced {
+		name = "sliced " + name
+	}
+	works := d.rate(name, func(s record) (float64, bool) { return m.cost.workOf(s, m.work) })
 	costs := d.rate("cost "+m.cost.name, func(s record) (float64, bool) { return m.cost.rate(s, d.meter) })
 	out := make(column, len(d.ok))
 	for i := range out {
@@ -93,12 +110,12 @@ func (d *cellData) rate(name string, of func(record) (float64, bool)) column {
 
 // bytesPerSecond is the payload received, of both ways where both are measured,
 // and of background streams: what they cost is in the cost.
-func bytesPerSecond(s record) (float64, bool) {
-	bits, ok := measured(s, "throughput_bits_per_second")
-	if back, both := measured(s, "reverse_throughput_bits_per_second"); both {
+func bytesPerSecond(of reading) (float64, bool) {
+	bits, ok := of("throughput_bits_per_second")
+	if back, both := of("reverse_throughput_bits_per_second"); both {
 		bits += back
 	}
-	if beside, there := measured(s, "background_throughput_bits_per_second"); there {
+	if beside, there := of("background_throughput_bits_per_second"); there {
 		bits += beside
 	}
 	return bits / 8, ok
@@ -106,9 +123,9 @@ func bytesPerSecond(s record) (float64, bool) {
 
 // segmentsPerSecond is how many segments of the full size the bytes would fill:
 // the packets of TCP are not counted, and offloads make larger ones of them.
-func segmentsPerSecond(s record) (float64, bool) {
-	bytes, ok := bytesPerSecond(s)
-	mss, known := measured(s, "tcp_mss_bytes")
+func segmentsPerSecond(of reading) (float64, bool) {
+	bytes, ok := bytesPerSecond(of)
+	mss, known := of("tcp_mss_bytes")
 	if !ok || !known || mss <= 0 {
 		return 0, false
 	}
@@ -116,11 +133,11 @@ func segmentsPerSecond(s record) (float64, bool) {
 }
 
 // transactionsPerSecond counts a request with its answer as one.
-func transactionsPerSecond(s record) (float64, bool) {
-	if v, ok := measured(s, "transactions_per_second"); ok {
+func transactionsPerSecond(of reading) (float64, bool) {
+	if v, ok := of("transactions_per_second"); ok {
 		return v, true
 	}
-	return measured(s, "requests_per_second")
+	return of("requests_per_second")
 }
 
 // probeMax is the larger of both ends' values of a probe.

@@ -156,7 +156,7 @@ func (d *cellData) costPerWork(cost string, w work) []point {
 		}
 		for _, s := range d.ok {
 			v, measured := known.rate(s, d.meter)
-			rate, ok := w.rate(s)
+			rate, ok := known.workOf(s, w)
 			if measured && ok && rate > 0 {
 				out = append(out, point{s.block(), v / rate})
 			}

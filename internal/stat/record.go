@@ -16,6 +16,7 @@ type columns struct {
 	metrics map[string]*column
 	probes  map[string]map[string]*column // by end and name
 	plugins map[string]map[string]*column // seconds, by CNI verb and name
+	beside  map[string]*column            // metrics of explaining windows
 }
 
 // row is what a record has one of.
@@ -27,6 +28,10 @@ type row struct {
 	histogram      *packed   // nil: none
 	window         *series32 // nil: none
 	client, server string    // machines; "" where they are not known
+	// explained tells that the probes are of an explaining window.
+	explained bool
+	// slices is the coefficient of variation of its slices; NaN where it has none.
+	slices float64
 }
 
 // column is a value of each row, NaN where it is absent. Rows after its end have
@@ -34,7 +39,7 @@ type row struct {
 type column []float64
 
 func newColumns() columns {
-	return columns{metrics: map[string]*column{}, probes: map[string]map[string]*column{}, plugins: map[string]map[string]*column{}}
+	return columns{metrics: map[string]*column{}, probes: map[string]map[string]*column{}, plugins: map[string]map[string]*column{}, beside: map[string]*column{}}
 }
 
 // add keeps what a sample measured, and nothing else of it.
@@ -46,6 +51,11 @@ func (c *columns) add(s *result.Sample) {
 	}
 	if s.MeasuredSeconds != nil {
 		r.seconds = *s.MeasuredSeconds
+	}
+	r.slices = variationOf(s.Slices)
+	if s.Explaining != nil {
+		r.explained = true
+		put(c.beside, i, s.Explaining.Metrics)
 	}
 	if i > 0 { // mostly the same: then one string serves all
 		r.client, r.server = same(r.client, c.rows[i-1].client), same(r.server, c.rows[i-1].server)
@@ -108,6 +118,33 @@ func (r record) block() int { return r.row().block }
 
 // measured is a metric of one record.
 func measured(r record, metric string) (float64, bool) { return r.metrics[metric].at(r.at) }
+
+// atProbes is a metric of the window that the probes were read in: the explaining
+// one, or the measured one.
+func atProbes(r record, metric string) (float64, bool) {
+	if r.row().explained {
+		return r.beside[metric].at(r.at)
+	}
+	return measured(r, metric)
+}
+
+// variationOf is the coefficient of variation of a sample's slices; NaN where it has
+// fewer than two.
+func variationOf(s *result.Slices) float64 {
+	if s == nil || len(s.PerSecond) < 2 {
+		return math.NaN()
+	}
+	var mean, ss float64
+	for i, v := range s.PerSecond {
+		d := v - mean
+		mean += d / float64(i+1)
+		ss += d * (v - mean)
+	}
+	if mean <= 0 {
+		return math.NaN()
+	}
+	return math.Sqrt(ss/float64(len(s.PerSecond)-1)) / mean
+}
 
 // probe is what a probe read at an end.
 func (r record) probe(end, name string) (float64, bool) {

@@ -10,7 +10,7 @@ import (
 func (c *campaign) warnCPU(a Analysis) Warning {
 	var f finding
 	for _, s := range a.Cells {
-		if s.CPUBound {
+		if s.CPUBound && s.Cell.CPUs == "" { // placed ends fill their CPU by design
 			f.add(s.Cell, 0, 0)
 		}
 	}
@@ -30,9 +30,14 @@ func (c *campaign) warnSteal(a Analysis) Warning {
 	for _, d := range c.cells {
 		var stolen, measured float64
 		for _, s := range d.ok {
-			v, ok := probeMax(s, "cpu_steal_seconds")
-			if seconds, known := s.seconds(); ok && known {
-				stolen, measured = stolen+v, measured+seconds
+			most, known := 0.0, false
+			for _, end := range ends() {
+				if v, ok := perSecond(s, end, "cpu_steal_seconds"); ok {
+					most, known = max(most, v), true
+				}
+			}
+			if known {
+				stolen, measured = stolen+most, measured+1
 			}
 		}
 		if measured > 0 && stolen/measured > stealShare {

@@ -61,6 +61,8 @@ type Lab struct {
 
 	mu     sync.Mutex
 	agents map[string]*agent.Client
+	// algorithms are the congestion controls of namespaces that were changed.
+	algorithms map[string]algorithm
 }
 
 var _ testbed.Testbed = (*Lab)(nil)
@@ -70,7 +72,7 @@ func New(o Options) *Lab {
 	return &Lab{
 		options:  o,
 		planner:  &planner{networks: o.Networks, features: map[string]error{}, machine: o.Machine != nil},
-		clusters: map[key]*cluster{}, agents: map[string]*agent.Client{},
+		clusters: map[key]*cluster{}, agents: map[string]*agent.Client{}, algorithms: map[string]algorithm{},
 	}
 }
 
@@ -203,6 +205,10 @@ func (l *Lab) Ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) 
 	if err := l.useProfile(ctx, c); err != nil {
 		return testbed.Ends{}, err
 	}
+	doubts, err := l.useAlgorithm(c, cell, from, to)
+	if err != nil {
+		return testbed.Ends{}, err
+	}
 	clientAddress, serverAddress := c.addressOf(from, cell.Family), c.addressOf(to, cell.Family)
 	target, port := serverAddress, uint16(0)
 	if from == to {
@@ -220,6 +226,7 @@ func (l *Lab) Ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) 
 	if err != nil {
 		return testbed.Ends{}, err
 	}
+	client.Doubts = append(client.Doubts, doubts...)
 	return testbed.Ends{Client: client, Server: server, ServerAddress: target, ServerPort: port, SharedClock: true}, nil
 }
 
