@@ -22,6 +22,8 @@ type campaign struct {
 	better     map[string]unit.Better
 	idle       idleRates
 	draws      draws
+	// disbelieved are cells whose answer cannot be true (see impossible).
+	disbelieved map[result.Cell]bool
 }
 
 // cellData is what was recorded of one cell.

@@ -94,6 +94,8 @@ type GoalRanking struct {
 	LeftOut []LeftOut `json:"left_out,omitempty"`
 	// LinkBound tells that all of them fill the link in every setting.
 	LinkBound bool `json:"link_bound,omitempty"`
+
+	disbelieved map[result.Cell]bool
 }
 
 // GoalRanked is a place in a GoalRanking.
@@ -162,7 +164,7 @@ func (c *campaign) goals() []GoalRanking {
 
 // goal ranks what was measured for a goal in the wanted cells.
 func (c *campaign) goal(g Goal, wanted func(result.Cell) bool) GoalRanking {
-	out := GoalRanking{Goal: g, Ranked: []GoalRanked{}}
+	out := GoalRanking{Goal: g, Ranked: []GoalRanked{}, disbelieved: c.disbelieved}
 	byCell := map[result.Cell]*cellData{}
 	var names []Option
 	for _, d := range c.cells {
@@ -226,6 +228,8 @@ func (r *GoalRanking) lacks(o Option, byCell map[result.Cell]*cellData) string {
 			why = "it is not in the campaign"
 		case len(d.ok) == 0:
 			why = notMeasured(d)
+		case r.disbelieved[d.cell]:
+			why = "it would be faster than the bare network, whose path it takes: something else than the network differed"
 		case !d.has(s.Metric):
 			why = "it has no " + s.Metric
 		default:

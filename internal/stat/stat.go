@@ -28,6 +28,9 @@ type Options struct {
 	// Ladder gives the steps from the bare network up to one, the lowest first; nil:
 	// no network has any.
 	Ladder func(network string) []Rung
+	// Instructions gives how many a cell takes per packet or transaction, as counted
+	// under emulation; nil, or not ok: that is not known.
+	Instructions func(result.Cell) (perWork float64, ok bool)
 	// Environment is where the samples were made. Its zero value is an unknown one.
 	Environment result.Environment
 	// Seed of the block bootstrap.
@@ -42,6 +45,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.LinkRate == nil {
 		o.LinkRate = func(string) (float64, bool) { return 0, false }
+	}
+	if o.Instructions == nil {
+		o.Instructions = func(result.Cell) (float64, bool) { return 0, false }
 	}
 	if o.Ladder == nil {
 		o.Ladder = func(string) []Rung { return nil }
@@ -223,6 +229,7 @@ func (c *campaign) analyse() Analysis {
 	for i, d := range c.cells {
 		a.Cells = append(a.Cells, c.summarise(d, latencies[i]))
 	}
+	c.believe(a)
 	a.Rankings, a.Goals = c.rankings(a), c.goals()
 	a.Meshes = c.meshes(a.Cells)
 	a.PolicySweeps, a.ProbeCost = c.policySweeps(), c.probeCost()

@@ -22,6 +22,9 @@ type Code string
 // The codes, the gravest first.
 const (
 	FailedSamples    Code = "failed_samples"
+	Impossible       Code = "faster_than_baseline"
+	HalvesDisagree   Code = "halves_disagree"
+	OrderContradicts Code = "order_contradicts_instructions"
 	SettingsChanged  Code = "settings_changed"
 	SettingsDiffer   Code = "settings_differ"
 	OneAfterAnother  Code = "one_after_another"
@@ -46,7 +49,7 @@ const (
 // warnings makes every check. A check says nothing or one thing.
 func (c *campaign) warnings(a Analysis, latencies []latency) []Warning {
 	checks := []func(Analysis) Warning{
-		c.warnFailed, c.warnChanged, c.warnSequence, c.warnLimits, c.warnSettings, c.warnMTU, c.warnBaseline,
+		c.warnFailed, c.warnImpossible, c.warnHalves, c.warnOrder, c.warnChanged, c.warnSequence, c.warnLimits, c.warnSettings, c.warnMTU, c.warnBaseline,
 		c.warnCPU, c.warnSteal, c.warnNotIdle, c.warnSender, c.warnLoss, c.warnRoundTrips,
 		c.warnFewBlocks, c.warnTarget, c.warnDrift, c.warnBimodal, c.warnOutliers,
 		func(Analysis) Warning { return c.warnHistograms(latencies) }, c.warnNotPositive,
