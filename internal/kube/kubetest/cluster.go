@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -41,10 +42,14 @@ type Cluster struct {
 	// Refuse is why no program can be started in a pod now, as of a kubelet that is
 	// away; nil: one can.
 	Refuse func() error
+	// Lose tells of updates that are carried out and whose answers are lost, by their
+	// verb and kind; nil: none.
+	Lose func(verb, kind string) bool
 
-	nodes   []string
-	mu      sync.Mutex
-	streams map[kube.Target][]context.CancelFunc
+	versions int // of leases
+	nodes    []string
+	mu       sync.Mutex
+	streams  map[kube.Target][]context.CancelFunc
 }
 
 // New is a cluster of some nodes; they have the address Loopback.
@@ -56,6 +61,7 @@ func New(nodes ...string) *Cluster {
 	c := &Cluster{API: fake.NewClientset(objects...), nodes: nodes, streams: map[kube.Target][]context.CancelFunc{}}
 	c.API.PrependReactor("create", "*", c.create)
 	c.API.PrependReactor("delete", "*", c.delete)
+	c.API.PrependReactor("update", "leases", c.update)
 	c.API.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		if c.Lacks != nil && c.Lacks("list", "nodes") {
 			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New("not allowed to"))
@@ -201,6 +207,39 @@ func (c *Cluster) serve(svc *corev1.Service) error {
 		ObjectMeta: metav1.ObjectMeta{Name: svc.Name + "-1", Namespace: svc.Namespace, Labels: map[string]string{discoveryv1.LabelServiceName: svc.Name}},
 		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{Loopback}}},
 	})
+}
+
+// update refuses that of an old version, as an API server does, and may lose the answer.
+func (c *Cluster) update(action clienttesting.Action) (bool, runtime.Object, error) {
+	resource := action.GetResource()
+	next := action.(clienttesting.UpdateAction).GetObject().DeepCopyObject()
+	meta, err := apimeta.Accessor(next)
+	if err != nil {
+		return true, nil, err
+	}
+	old, err := c.API.Tracker().Get(resource, action.GetNamespace(), meta.GetName())
+	if err != nil {
+		return true, nil, err
+	}
+	before, err := apimeta.Accessor(old)
+	if err != nil {
+		return true, nil, err
+	}
+	// An update without a version is of whatever there is.
+	if v := meta.GetResourceVersion(); v != "" && v != before.GetResourceVersion() {
+		return true, nil, apierrors.NewConflict(resource.GroupResource(), meta.GetName(), errors.New("the object has been modified"))
+	}
+	c.mu.Lock()
+	c.versions++
+	meta.SetResourceVersion(strconv.Itoa(c.versions))
+	c.mu.Unlock()
+	if err := c.API.Tracker().Update(resource, next, action.GetNamespace()); err != nil {
+		return true, nil, err
+	}
+	if c.Lose != nil && c.Lose("update", resource.Resource) {
+		return true, nil, apierrors.NewTimeoutError("no answer", 0)
+	}
+	return true, next, nil
 }
 
 // delete ends what runs in a pod, and what is in a namespace.

@@ -171,8 +171,8 @@ func TestCleanWithinANamespace(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cleared, err := Clean(t.Context(), c.Client(), "team")
-	if want := []string{"what run dead left in namespace team", "what run lost left in namespace team"}; err != nil || !slices.Equal(cleared, want) {
+	cleared, err := cleanAtOnce(t, c, "team")
+	if want := []string{"what run lost left in namespace team", "what run dead left in namespace team"}; err != nil || !slices.Equal(cleared, want) {
 		t.Errorf("%q, %v", cleared, err)
 	}
 	if after := ofTeam(t, c); !slices.Equal(after, before) {
