@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"sync"
 	"time"
 
@@ -44,8 +45,10 @@ type Bed struct {
 	ends     [2]*end
 	profiles []profile.Profile
 	pods     *pods // nil: the hosts are nodes of no Kubernetes
-	ready    bool  // Bootstrap went well
-	standing bool  // the program is on the hosts
+	// kubeconfig is that of the control plane, in memory; nil: it was not fetched.
+	kubeconfig *os.File
+	ready      bool // Bootstrap went well
+	standing   bool // the program is on the hosts
 	// held keeps the hosts' locks, by name; nil: occupy was not called.
 	held map[string]*lock
 	who  string // what the locks say of this command
@@ -99,6 +102,10 @@ func Open(ctx context.Context, o Options) (*Bed, error) {
 func (b *Bed) Release() error {
 	err := b.closePods(context.Background())
 	b.vacate()
+	if b.kubeconfig != nil {
+		err = errors.Join(err, b.kubeconfig.Close())
+		b.kubeconfig = nil
+	}
 	return errors.Join(err, b.player.close())
 }
 
@@ -275,8 +282,8 @@ func (b *Bed) startAgent(ctx context.Context, e *end) error {
 		}
 		e.agent = a
 	}
-	var f agent.Facts
-	if err := e.agent.Call(ctx, agent.MethodFacts, nil, &f); err != nil {
+	f, err := e.agent.Facts(ctx)
+	if err != nil {
 		return fmt.Errorf("%s: facts: %w", e.name(), err)
 	}
 	e.mtus = f.MTUs

@@ -48,6 +48,7 @@ func TestInventoryRefuses(t *testing.T) {
 		"one host for both":   {`"server": {"hosts": ["right"]}`, `"server": {"hosts": ["left"]}`, "name two"},
 		"a password":          {`"ansible_user": "root"`, `"ansible_password": "secret"`, "use a key"},
 		"a template":          {`"root"`, `"{{ me }}"`, "template"},
+		"a strange device":    {`"eth1"`, `"eth1; id"`, "no device has such a name"},
 		"the root folder":     {`"/srv/bench"`, `"/"`, "cnibench_dir"},
 		"a sink without room": {`{"cnibench_sink_dir": "/srv/results"}`, `{}`, "cnibench_sink_dir"},
 		"no JSON":             {`{"_meta"`, `_meta`, "ansible-inventory's output"},

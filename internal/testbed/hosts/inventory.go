@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/answer"
 	"github.com/cnibench/cnibench/internal/exec"
 )
 
@@ -140,6 +141,9 @@ func newHost(name string, vars map[string]any) (Host, error) {
 		Kubeconfig: text("cnibench_kubeconfig", defaultKubeconfig),
 	}
 	h.Data = text("cnibench_address", h.Address)
+	if h.Device != "" && !answer.Device(h.Device) {
+		errs = append(errs, fmt.Errorf("%s: cnibench_device %q: no device has such a name", name, h.Device))
+	}
 	for _, secret := range []string{"ansible_password", "ansible_ssh_pass"} {
 		if _, there := vars[secret]; there {
 			errs = append(errs, fmt.Errorf("%s: %s is not taken: use a key, which no command line shows", name, secret))

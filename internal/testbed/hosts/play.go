@@ -114,12 +114,12 @@ type madeSetting struct {
 // play runs a playbook of the collection. The records are given even where it
 // fails; the error then has one line for each host.
 func (p *player) play(ctx context.Context, inventory, name string, vars map[string]any, limit string) ([]record, error) {
-	data, err := json.Marshal(vars)
+	text, err := unsafeVars(vars)
 	if err != nil {
 		return nil, err
 	}
-	file := filepath.Join(p.dir.Name(), "vars.json")
-	if err := os.WriteFile(file, data, 0o600); err != nil {
+	file := filepath.Join(p.dir.Name(), "vars.yml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return nil, err
 	}
 	argv := []string{"ansible-playbook", "-i", inventory, "-e", "@" + file, "cnibench.testbed." + name}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/answer"
 	"github.com/cnibench/cnibench/internal/exec"
 )
 
@@ -22,7 +23,8 @@ type HostError struct {
 }
 
 func (e *HostError) Error() string {
-	s := e.Host + ": " + e.Text
+	// What a host said may be in it, and must not steer a terminal.
+	s := answer.Text(e.Host + ": " + e.Text)
 	if e.Cure != "" {
 		s += " (" + e.Cure + ")"
 	}

@@ -69,6 +69,9 @@ func TestCheck(t *testing.T) {
 		{"free=100000000", "free=1", "0 MiB are free for /d"},
 		{"mtu=1500", "mtu=", "has no device eth0"},
 		{"device=eth0\nmtu=1500", "device=\nmtu=", "no route to the other end"},
+		{"device=eth0", "device={{ lookup('pipe', 'id') }}", "which cannot be one"},
+		{"device=eth0", "device=-K", "which cannot be one"},
+		{"device=eth0", "device=eth0\nkernel=6.1 \x1b[2J", `kernel release "6.1 ?[2J", which cannot be one`},
 	} {
 		var f facts
 		for line := range strings.Lines(strings.Replace(good, c.from, c.to, 1)) {

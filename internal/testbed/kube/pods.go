@@ -182,7 +182,7 @@ func (c *cluster) startAgent(ctx context.Context, st *stand) error {
 		return c.nodeToo(ctx, st, &agentError{fmt.Errorf("agent in pod %s: %w", st.pod, err)})
 	}
 	st.agent = a
-	if err := a.Call(ctx, agent.MethodFacts, nil, &st.facts); err != nil {
+	if st.facts, err = a.Facts(ctx); err != nil {
 		return fmt.Errorf("agent in pod %s: facts: %w", st.pod, err)
 	}
 	return nil
