@@ -27,8 +27,9 @@ type Right struct {
 	OfCluster bool
 }
 
-// CampaignRights are what a campaign cannot do without. They are in every
-// namespace, as RBAC has no words for "those that I made".
+// CampaignRights are what a campaign in namespaces of its own cannot do without. They are
+// in every namespace, as RBAC cannot name those that a run will create: cluster admins have
+// them, and RBAC.Write gives them to nobody.
 func CampaignRights() []Right {
 	return []Right{
 		{For: "namespaces of its own, removed afterwards", Resources: []string{"namespaces"}, Verbs: []string{"create", "delete", "get", "list"}, OfCluster: true},
@@ -59,10 +60,12 @@ func NamespaceRights() []Right {
 	}
 }
 
-// DetectionRights are what finding out about the cluster's network needs. Without
-// one of them what it tells is undetermined; a campaign runs all the same.
+// DetectionRights are what finding out about the cluster's nodes and network needs. All of
+// them only read. Without one of them what it tells is undetermined; a campaign runs all
+// the same.
 func DetectionRights() []Right {
 	return []Right{
+		{For: "choosing nodes; their kernel, runtime and versions", Resources: []string{"nodes"}, Verbs: []string{"get", "list"}, OfCluster: true},
 		{For: "which network runs, and its version", Group: "apps", Resources: []string{"daemonsets"}, Verbs: []string{"list"}},
 		{For: "how the network is configured", Resources: []string{"configmaps"}, Verbs: []string{"get"}, Names: configMapNames()},
 		{For: "Calico's encapsulation and data plane", Group: calicoGroup, Resources: []string{"felixconfigurations", "ippools"}, Verbs: []string{"list"}, OfCluster: true},
@@ -99,14 +102,12 @@ func (d *Denied) Error() string {
 	for _, l := range d.Lacks {
 		fmt.Fprintf(&b, "  %s\n", l)
 	}
-	who = "the cluster"
 	if d.Namespace != "" {
-		who = "namespace " + d.Namespace
+		fmt.Fprintf(&b, "an admin of namespace %s can allow it: %s | kubectl apply -f -", d.Namespace, d.cure())
+		return b.String()
 	}
-	fmt.Fprintf(&b, "who administers %s can allow it: %s | kubectl apply -f -", who, d.cure())
-	if d.Namespace == "" && slices.ContainsFunc(d.Lacks, func(l Lack) bool { return l.Verb == "create" && l.Resource == "namespaces" }) {
-		b.WriteString("\nwithout that, in a namespace of yours: --namespace NAME")
-	}
+	fmt.Fprintf(&b, "a cluster admin can create a namespace for it: %s | kubectl apply -f -\n", d.cure())
+	fmt.Fprintf(&b, "then run in it: --namespace %s (or in a namespace of yours: --namespace NAME)", OwnNamespace)
 	return b.String()
 }
 

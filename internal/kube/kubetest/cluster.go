@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -46,7 +47,12 @@ type Cluster struct {
 	// verb and kind; nil: none.
 	Lose func(verb, kind string) bool
 
+	// Unconditional are the deletions that no UID bounds to one object, "pods web": an
+	// object that somebody created under the same name would go.
+	Unconditional []string
+
 	versions int // of leases
+	made     int // objects
 	nodes    []string
 	mu       sync.Mutex
 	streams  map[kube.Target][]context.CancelFunc
@@ -144,6 +150,10 @@ func (c *Cluster) create(action clienttesting.Action) (bool, runtime.Object, err
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: kind}, meta.GetName(), errors.New("not allowed to"))
 	}
 	meta.SetCreationTimestamp(metav1.Now())
+	c.mu.Lock()
+	c.made++
+	meta.SetUID(types.UID(fmt.Sprintf("uid-%d", c.made)))
+	c.mu.Unlock()
 	switch o := object.(type) {
 	case *corev1.Pod:
 		if c.Change != nil {
@@ -245,6 +255,9 @@ func (c *Cluster) update(action clienttesting.Action) (bool, runtime.Object, err
 // delete ends what runs in a pod, and what is in a namespace.
 func (c *Cluster) delete(action clienttesting.Action) (bool, runtime.Object, error) {
 	name := action.(clienttesting.DeleteAction).GetName()
+	if err := c.bounded(action, name); err != nil {
+		return true, nil, err
+	}
 	switch action.GetResource().Resource {
 	case "pods":
 		c.Cut(kube.Target{Namespace: action.GetNamespace(), Pod: name})
@@ -261,6 +274,27 @@ func (c *Cluster) delete(action clienttesting.Action) (bool, runtime.Object, err
 		}
 	}
 	return false, nil, nil
+}
+
+// bounded refuses a deletion whose UID is not the object's, as an API server does.
+func (c *Cluster) bounded(action clienttesting.Action, name string) error {
+	resource := action.GetResource()
+	only := action.(clienttesting.DeleteActionImpl).DeleteOptions.Preconditions
+	if only == nil || only.UID == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.Unconditional = append(c.Unconditional, resource.Resource+" "+name)
+		return nil
+	}
+	object, err := c.API.Tracker().Get(resource, action.GetNamespace(), name)
+	if err != nil {
+		return err
+	}
+	meta, err := apimeta.Accessor(object)
+	if err == nil && meta.GetUID() != *only.UID {
+		err = apierrors.NewConflict(resource.GroupResource(), name, errors.New("the UID is another"))
+	}
+	return err
 }
 
 func (c *Cluster) empty(resource schema.GroupVersionResource, namespace string) error {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnibench/cnibench/internal/kube"
@@ -191,10 +192,26 @@ func clean(ctx context.Context, client *kube.Client, namespace string, s *sighti
 	return slices.Compact(cleared), remove(ctx, client, names)
 }
 
+// isOurs reports whether a namespace carries the labels and the name that a run gives its
+// own.
+func isOurs(ns *corev1.Namespace) bool {
+	run := ns.Labels[runLabel]
+	return ns.Labels[managedBy] == ours && run != "" && (ns.Name == namespaceOf(run, false) || ns.Name == namespaceOf(run, true))
+}
+
+// deleteNamespaces begins to delete namespaces. One that does not carry a run's labels is
+// left alone, and so is one that somebody creates under the same name meanwhile.
 func deleteNamespaces(ctx context.Context, client *kube.Client, names []string) error {
+	api := client.API.CoreV1().Namespaces()
 	for _, name := range names {
-		err := client.API.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
-		if err != nil && !kube.IsNotFound(err) && !kube.IsConflict(err) { // conflict: it is being deleted
+		ns, err := api.Get(ctx, name, metav1.GetOptions{})
+		if kube.IsNotFound(err) || err == nil && !isOurs(ns) {
+			continue
+		}
+		if err == nil {
+			err = api.Delete(ctx, name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(ns.UID))})
+		}
+		if err != nil && !kube.IsNotFound(err) && !kube.IsConflict(err) { // conflict: it is being deleted, or is another one
 			return client.Explain("delete namespace "+name, err)
 		}
 	}
@@ -208,8 +225,8 @@ func remove(ctx context.Context, client *kube.Client, names []string) error {
 	}
 	for _, name := range names {
 		for {
-			_, err := client.API.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
-			if kube.IsNotFound(err) {
+			ns, err := client.API.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+			if kube.IsNotFound(err) || err == nil && !isOurs(ns) {
 				break
 			}
 			select {

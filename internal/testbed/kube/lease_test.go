@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/kube/kubetest"
 	"github.com/cnibench/cnibench/internal/result"
 )
@@ -166,6 +167,45 @@ func TestRunsClearOthersLater(t *testing.T) {
 	}
 	if names := left(t, c); len(names) > 0 {
 		t.Errorf("left: %v", names)
+	}
+}
+
+// TestOnlyOursIsDeleted: a namespace that somebody created under a run's name, without its
+// labels, stays, and every deletion names the one object that it is for.
+func TestOnlyOursIsDeleted(t *testing.T) {
+	c := kubetest.New("a")
+	b, _ := open(t, c)
+	cells := []result.Cell{cell(result.PathPodToPod, result.IntraHost)}
+	if _, err := b.Prepare(t.Context(), cells); err != nil {
+		t.Fatal(err)
+	}
+	name := namespaceOf(b.clusters[0].run, false)
+	spaces := c.API.CoreV1().Namespaces()
+	ns, err := spaces.Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns.Labels, ns.UID = map[string]string{"team": "other"}, "another"
+	if _, err := spaces.Update(t.Context(), ns, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if names := left(t, c); !slices.Equal(names, []string{name}) {
+		t.Errorf("left %v, want %s", names, name)
+	}
+
+	within := team(t, "a")
+	w, _ := openTeam(t, within, campaign.Cluster{})
+	if _, err := w.Prepare(t.Context(), cells); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if loose := append(within.Unconditional, c.Unconditional...); len(loose) > 0 {
+		t.Errorf("deleted by name alone: %v", loose)
 	}
 }
 

@@ -176,7 +176,7 @@ func dead(ctx context.Context, client *kube.Client, s *sightings) (names, open [
 	asked := map[string]verdict{} // of each run once: both its namespaces go or stay
 	for _, ns := range list.Items {
 		run := ns.Labels[runLabel]
-		if ns.Name != namespaceOf(run, false) && ns.Name != namespaceOf(run, true) {
+		if !isOurs(&ns) {
 			continue // it has our labels and not our name: it is not ours
 		}
 		v, known := asked[run]

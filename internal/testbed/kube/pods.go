@@ -239,7 +239,8 @@ func (c *cluster) revive(ctx context.Context, s spot) (*stand, error) {
 		return st, c.raise(ctx, st)
 	default:
 		now := int64(0) // a service must not lead to it any more
-		if err := pods.Delete(ctx, st.pod, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil && !kube.IsNotFound(err) {
+		only := metav1.NewUIDPreconditions(string(pod.UID))
+		if err := pods.Delete(ctx, st.pod, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: only}); err != nil && !kube.IsNotFound(err) {
 			return nil, c.client.Explain("delete pod "+st.pod, err)
 		}
 	}

@@ -123,10 +123,10 @@ func objects(ctx context.Context, client *kube.Client, namespace string) (all []
 	only := metav1.ListOptions{LabelSelector: managedBy + "=" + ours + "," + runLabel}
 	soon := int64(1)
 	add := func(kind string, o metav1.ObjectMeta, remove func(context.Context, string, metav1.DeleteOptions) error) {
-		name := o.Name
+		name, uid := o.Name, string(o.UID)
 		all = append(all, made{kind, o.Labels[runLabel], func(ctx context.Context) error {
-			err := remove(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &soon})
-			if kube.IsNotFound(err) {
+			err := remove(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &soon, Preconditions: metav1.NewUIDPreconditions(uid)})
+			if kube.IsNotFound(err) || kube.IsConflict(err) { // conflict: another has the name by now
 				err = nil
 			}
 			return client.Explain("delete "+kind+" "+name, err)
