@@ -48,7 +48,7 @@ type tool struct {
 }
 
 // startTool fills a program's placeholders in and starts it.
-func (s *server) startTool(ctx context.Context, p workload.Program, address string, port uint16) (*tool, error) {
+func (s *server) startTool(ctx context.Context, p workload.Program, fill []string) (*tool, error) {
 	if len(p.Argv) == 0 {
 		return nil, errors.New("a program without an argv")
 	}
@@ -57,18 +57,11 @@ func (s *server) startTool(ctx context.Context, p workload.Program, address stri
 		t.ask = syscall.SIGINT
 	}
 	t.version = s.version(ctx, p.Argv[0])
-	fill := []string{}
-	if address != "" {
-		fill = append(fill, "{address}", address)
-	}
-	if port != 0 {
-		fill = append(fill, "{port}", strconv.Itoa(int(port)))
-	}
 	if err := s.prepare(t, p, fill); err != nil {
 		return nil, errors.Join(err, t.clean())
 	}
 	// Stdout is drained to its end before Wait, and ctx kills the group.
-	process, err := s.runner.StartPiped(ctx, exec.Cmd{Argv: t.argv, Env: p.Env})
+	process, err := s.runner.StartPiped(ctx, exec.Cmd{Argv: t.argv, Env: p.Env, User: toolUser()})
 	if err != nil {
 		return nil, errors.Join(err, t.clean())
 	}
@@ -93,13 +86,18 @@ func (s *server) prepare(t *tool, p workload.Program, fill []string) error {
 		if filepath.Base(name) != name {
 			return fmt.Errorf("file %q: only a plain name can be put into {dir}", name)
 		}
-		if err := os.WriteFile(filepath.Join(t.dir, name), []byte(r.Replace(content)), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(t.dir, name), []byte(r.Replace(content)), 0o600); err != nil {
+			return err
+		}
+	}
+	if t.dir != "" {
+		if err := give(t.dir, toolUser()); err != nil {
 			return err
 		}
 	}
 	for _, arg := range p.Argv {
 		arg = r.Replace(arg)
-		for _, left := range []string{"{address}", "{port}", "{dir}"} {
+		for _, left := range []string{"{address}", "{port}", "{dir}", "{bind}", "{listen}"} {
 			if strings.Contains(arg, left) {
 				return fmt.Errorf("argument %q: nothing to put for %s at this end", arg, left)
 			}
@@ -180,16 +178,15 @@ func exitCode(err error) int {
 // driveTool runs a driving tool to its end. A tool that fails is no error
 // here: its output goes to the parser, and to raw/.
 func (s *server) driveTool(ctx context.Context, p DriveParams) (workload.Output, error) {
-	var address string
-	var port uint16
+	var fill []string
 	if p.Server != "" {
 		server, err := netip.ParseAddrPort(p.Server)
 		if err != nil {
 			return workload.Output{}, fmt.Errorf("the server's address: %w", err)
 		}
-		address, port = server.Addr().String(), server.Port()
+		fill = []string{"{address}", server.Addr().String(), "{port}", strconv.Itoa(int(server.Port()))}
 	}
-	t, err := s.startTool(ctx, p.Program, address, port)
+	t, err := s.startTool(ctx, p.Program, fill)
 	if err != nil {
 		return workload.Output{}, err
 	}
@@ -230,7 +227,7 @@ func (s *server) serveTool(ctx context.Context, se *session, asked ServeParams) 
 			return 0, nil, err
 		}
 	}
-	t, err := s.startTool(ctx, p, "", port)
+	t, err := s.startTool(ctx, p, bindTo(asked, port))
 	if err != nil {
 		return 0, nil, err
 	}

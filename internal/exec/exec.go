@@ -36,6 +36,9 @@ type Cmd struct {
 	// program's own.
 	Cgroup *os.File
 	Stdin  io.Reader
+	// User runs the program as another user, with the group of the same number and no
+	// others; 0 is this program's own.
+	User uint32
 	// Files are open in the program as 3, 4, …
 	Files []*os.File
 }
@@ -230,6 +233,9 @@ func (r *Runner) command(ctx context.Context, c Cmd) (*exec.Cmd, error) {
 	}
 	cmd.Dir, cmd.Stdin, cmd.ExtraFiles = c.Dir, c.Stdin, c.Files
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if c.User != 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: c.User, Gid: c.User}
+	}
 	if c.Cgroup != nil {
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(c.Cgroup.Fd())
 	}

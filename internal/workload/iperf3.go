@@ -43,7 +43,7 @@ func iperf3Omit(p Params) int {
 // Serve is iperf3 -s for one test.
 func (Iperf3) Serve(p Params) (Program, error) {
 	return timed(Program{
-		Argv: []string{"iperf3", "-s", "-1", "-p", "{port}", "-J"},
+		Argv: []string{"iperf3", "-s", "-1", "-B", "{bind}", "-p", "{port}", "-J"}, AnyAddress: anyAddress(p.Cell),
 		Port: true, Ready: "tcp",
 	}, seconds(iperf3Omit(p)), seconds(wholeSeconds(p.Window))), nil
 }

@@ -55,7 +55,7 @@ func (Netperf) length(p Params) time.Duration { return seconds(wholeSeconds(p.Wi
 
 // Serve is netserver in the foreground.
 func (w Netperf) Serve(p Params) (Program, error) {
-	serve := timed(Program{Argv: []string{"netserver", "-D", "-p", "{port}"}, Port: true, Ready: "tcp"}, 0, w.length(p))
+	serve := timed(Program{Argv: []string{"netserver", "-D", "-L", "{bind}", "-p", "{port}"}, AnyAddress: anyAddress(p.Cell), Port: true, Ready: "tcp"}, 0, w.length(p))
 	serve.Timeout += netperfPadding
 	return serve, nil
 }
