@@ -6,15 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/cnibench/cnibench/ansible"
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/scratch"
 )
 
 // scratchPattern names the folders that ansible-playbook is given. The lock
@@ -32,19 +30,13 @@ func newPlayer(r *exec.Runner) (*player, error) {
 	if _, err := exec.LookPath("ansible-playbook"); err != nil {
 		return nil, errors.New("hosts are changed by Ansible, which is not here: apt-get install --no-install-recommends ansible-core")
 	}
-	path, err := os.MkdirTemp("", scratchPattern)
+	dir, err := scratch.Make(scratchPattern)
 	if err != nil {
 		return nil, err
 	}
-	p := &player{runner: r}
-	if p.dir, err = os.Open(path); err == nil {
-		err = unix.Flock(int(p.dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	}
-	if err == nil {
-		err = os.CopyFS(filepath.Join(path, "ansible_collections", "cnibench", "testbed"), ansible.Files)
-	}
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(path))
+	p := &player{runner: r, dir: dir}
+	if err := os.CopyFS(filepath.Join(dir.Name(), "ansible_collections", "cnibench", "testbed"), ansible.Files); err != nil {
+		return nil, errors.Join(err, p.close())
 	}
 	return p, nil
 }
@@ -54,26 +46,7 @@ func (p *player) close() error {
 }
 
 // ClearScratch removes what killed owners left of their folders, and names it.
-func ClearScratch() ([]string, error) {
-	left, err := filepath.Glob(filepath.Join(os.TempDir(), scratchPattern))
-	errs := []error{err}
-	var cleared []string
-	for _, path := range left {
-		f, err := os.Open(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err == nil {
-			if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-				err = os.RemoveAll(path)
-				cleared = append(cleared, path)
-			}
-			err = errors.Join(err, f.Close())
-		}
-		errs = append(errs, err)
-	}
-	return cleared, errors.Join(errs...)
-}
+func ClearScratch() ([]string, error) { return scratch.Clear(scratchPattern) }
 
 // env is what Ansible is told beside its arguments. Nothing of the user's own
 // configuration of connections is undone: it comes from the inventory.
