@@ -265,29 +265,40 @@ func (e *end) place() testbed.Place {
 	}
 }
 
-// startAgent starts the agent of a host, where none lives, and reads the MTUs.
+// startAgent starts the agent of a host, where none lives, and reads the MTUs. One that
+// does not answer is ended, so that the next call starts another.
 func (b *Bed) startAgent(ctx context.Context, e *end) error {
 	if e.agent != nil && e.mtus != nil {
 		return nil
 	}
 	if e.agent == nil {
-		p, err := b.options.Runner.StartPiped(context.WithoutCancel(ctx), e.host.ssh(e.host.agent(), "agent"))
-		if err != nil {
+		if err := b.greet(ctx, e, answerWithin); err != nil {
 			return fmt.Errorf("agent on %s: %w", e.name(), err)
 		}
-		wait := func() error { return e.host.told(p.Wait()) }
-		a, err := agent.NewClient(ctx, agent.Transport{Stdin: p.Stdin, Stdout: p.Stdout, Stderr: p.Stderr, Wait: wait, Kill: p.Kill})
-		if err != nil {
-			return fmt.Errorf("agent on %s: %w", e.name(), err)
-		}
-		e.agent = a
 	}
 	f, err := e.agent.Facts(ctx)
 	if err != nil {
-		return fmt.Errorf("%s: facts: %w", e.name(), err)
+		err = errors.Join(fmt.Errorf("%s: facts: %w", e.name(), err), e.agent.Close())
+		e.agent = nil
+		return err
 	}
 	e.mtus = f.MTUs
 	return nil
+}
+
+// greet starts the agent of a host and waits for its greeting.
+func (b *Bed) greet(ctx context.Context, e *end, within time.Duration) error {
+	p, err := b.options.Runner.StartPiped(context.WithoutCancel(ctx), e.host.ssh(e.host.agent(), "agent"))
+	if err != nil {
+		return err
+	}
+	wait := func() error { return e.host.told(p.Wait()) }
+	ctx, cancel := context.WithTimeoutCause(ctx, within, &HostError{
+		Host: e.host.Name, Lost: true, Text: fmt.Sprintf("no greeting within %v", within), Cure: "see whether it is overloaded, or the network between",
+	})
+	defer cancel()
+	e.agent, err = agent.NewClient(ctx, agent.Transport{Stdin: p.Stdin, Stdout: p.Stdout, Stderr: p.Stderr, Wait: wait, Kill: p.Kill})
+	return err
 }
 
 // Close ends the agents and puts both hosts back as they were.

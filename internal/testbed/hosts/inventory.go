@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/answer"
 	"github.com/cnibench/cnibench/internal/exec"
@@ -16,6 +17,9 @@ import (
 
 // defaultDir is where the roles keep things on a host.
 const defaultDir = "/var/lib/cnibench"
+
+// inventoryWithin bounds the reading of an inventory, which may be a program.
+const inventoryWithin = time.Minute
 
 // defaultKubeconfig is where kubeadm writes the administrator's.
 const defaultKubeconfig = "/etc/kubernetes/admin.conf"
@@ -62,7 +66,12 @@ func read(ctx context.Context, r *exec.Runner, path string, env []string) (Inven
 		return inv, err
 	}
 	inv.Path = abs
+	ctx, cancel := context.WithTimeoutCause(ctx, inventoryWithin, fmt.Errorf("ansible-inventory did not end within %v", inventoryWithin))
+	defer cancel()
 	res, err := r.Run(ctx, exec.Cmd{Argv: []string{"ansible-inventory", "-i", abs, "--list"}, Env: env})
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
 	if err != nil {
 		return inv, fmt.Errorf("read the inventory: %w", err)
 	}

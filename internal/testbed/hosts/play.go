@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/cnibench/cnibench/ansible"
 	"github.com/cnibench/cnibench/internal/exec"
@@ -23,6 +25,20 @@ const scratchPattern = "cnb-ansible-*"
 type player struct {
 	runner *exec.Runner
 	dir    *os.File // a folder of its own, locked
+	// patience is how long a playbook may take; 0: playWithin.
+	patience time.Duration
+}
+
+// playWithin is how long a playbook may take. A connection that breaks ends it earlier; this
+// bounds one whose host answers and gets nowhere, as with a program there that is stopped.
+func playWithin(name string) time.Duration {
+	switch name {
+	case "tune":
+		return 2 * time.Minute
+	case "deploy", "collect": // which copy files
+		return 30 * time.Minute
+	}
+	return 5 * time.Minute
 }
 
 // newPlayer writes the collection to a folder, as Ansible reads files alone.
@@ -99,7 +115,10 @@ func (p *player) play(ctx context.Context, inventory, name string, vars map[stri
 	if limit != "" {
 		argv = append(argv, "--limit", limit)
 	}
-	res, err := p.runner.Run(ctx, exec.Cmd{Argv: argv, Env: p.env()})
+	within := cmp.Or(p.patience, playWithin(name))
+	bounded, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	res, err := p.runner.Run(bounded, exec.Cmd{Argv: argv, Env: p.env()})
 	records, rest := parseRecords(res.Stdout)
 	if err == nil {
 		return records, nil
@@ -109,6 +128,12 @@ func (p *player) play(ctx context.Context, inventory, name string, vars map[stri
 	}
 	if failed := failures(records); failed != nil {
 		return records, failed
+	}
+	if bounded.Err() != nil {
+		return records, &HostError{
+			Host: cmp.Or(limit, "the hosts"), Lost: true,
+			Text: fmt.Sprintf("%s did not end within %v", name, within), Cure: "see whether a program there is stopped or hangs: ps -eo pid,stat,args",
+		}
 	}
 	return records, fmt.Errorf("%s: %w %s", name, err, rest)
 }

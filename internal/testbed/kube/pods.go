@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -181,10 +182,10 @@ func (c *cluster) startAgent(ctx context.Context, st *stand) error {
 	if err != nil {
 		return c.nodeToo(ctx, st, &agentError{fmt.Errorf("agent in pod %s: %w", st.pod, err)})
 	}
-	st.agent = a
 	if st.facts, err = a.Facts(ctx); err != nil {
-		return fmt.Errorf("agent in pod %s: facts: %w", st.pod, err)
+		return errors.Join(fmt.Errorf("agent in pod %s: facts: %w", st.pod, err), a.Close())
 	}
+	st.agent = a
 	return nil
 }
 
