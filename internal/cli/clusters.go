@@ -239,7 +239,7 @@ func switcher(runner *exec.Runner, path string) func(context.Context, campaign.C
 
 func openClusters(c campaign.Campaign, f runFlags, run func(context.Context, campaign.Cluster, []string) (string, string, error), stderr io.Writer) (*kubebed.Bed, error) {
 	bed, err := kubebed.Open(kubebed.Options{
-		Run: run, Privileged: f.allowPrivileged,
+		Run: run, Privileged: f.allowPrivileged, Version: version(),
 		Clusters: c.Clusters, Pairs: c.Pairs, Image: cmp.Or(f.image, image.Name(version(), false)), Connect: kube.Connect, Patience: kubebed.Patience,
 		Say: sayOn(stderr),
 	})

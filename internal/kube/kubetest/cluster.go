@@ -43,6 +43,8 @@ type Cluster struct {
 	// Refuse is why no program can be started in a pod now, as of a kubelet that is
 	// away; nil: one can.
 	Refuse func() error
+	// Version is that of the agents; "" is this program's own.
+	Version string
 	// Lose tells of updates that are carried out and whose answers are lost, by their
 	// verb and kind; nil: none.
 	Lose func(verb, kind string) bool
@@ -113,7 +115,7 @@ func (c *Cluster) exec(ctx context.Context, in kube.Target, _ []string, s kube.S
 	c.streams[in] = append(c.streams[in], cancel)
 	c.mu.Unlock()
 	ended := make(chan int, 1)
-	go func() { ended <- agent.Serve(ctx, s.Stdin, s.Stdout) }()
+	go func() { ended <- agent.ServeAs(ctx, s.Stdin, s.Stdout, c.Version) }()
 	select {
 	case status := <-ended:
 		if status != 0 {

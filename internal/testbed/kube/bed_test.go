@@ -125,6 +125,35 @@ func TestEveryPathHasItsEnds(t *testing.T) {
 	}
 }
 
+// TestAgentsOfAnotherVersion: an image of another version is an error with its cure, and one
+// of which nobody can tell is said.
+func TestAgentsOfAnotherVersion(t *testing.T) {
+	for _, k := range []struct{ image, program, want, said string }{
+		{"v1.2.3", "v1.2.3", "", ""},
+		{"v1.2.3", "v1.2.4", "image image holds cnibench v1.2.3, and this program is v1.2.4 (give the nodes", ""},
+		{"devel", "v1.2.4", "", "is not known"},
+		{"v1.2.3", "", "", ""},
+	} {
+		c := kubetest.New("a", "b")
+		c.Version = k.image
+		b, heard := open(t, c)
+		b.clusters[0].options.Version = k.program
+		_, err := b.Prepare(t.Context(), []result.Cell{cell(result.PathPodToPod, result.InterHost)})
+		if (err == nil) != (k.want == "") || err != nil && !strings.Contains(err.Error(), k.want) {
+			t.Errorf("%+v: %v", k, err)
+		}
+		if heard.has("is not known") != (k.said != "") {
+			t.Errorf("%+v: said %q", k, heard.lines)
+		}
+		if err := b.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if names := left(t, c); len(names) > 0 {
+			t.Errorf("left: %v", names)
+		}
+	}
+}
+
 // The pods of the default pass Pod Security "restricted", word for word.
 func TestPodsAreRestricted(t *testing.T) {
 	c := newCluster(campaign.Cluster{}, kubetest.New().Client(), Options{Image: "image"})

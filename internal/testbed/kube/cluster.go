@@ -45,10 +45,11 @@ type cluster struct {
 	without map[route]string
 	// enforces tells that traffic was seen to be held against policies.
 	enforces bool
-	// limited tells that people were told of pods' limits.
-	limited bool
-	found   detected
-	lease   *lease
+	// limited and doubted tell that people were told of pods' limits, and of an agent
+	// whose version is not known.
+	limited, doubted bool
+	found            detected
+	lease            *lease
 	// sightings are of the leases of runs that clearDead was not sure of; unsure: there
 	// were such runs.
 	sightings sightings
