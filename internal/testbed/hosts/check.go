@@ -35,6 +35,8 @@ func (f *facts) take(key, value string) {
 		f.passingBytes = n * 1024
 	case "free":
 		f.freeBytes = n * 1024
+	case "mount":
+		f.mount = value == "1"
 	case "cpus":
 		f.cpus = int(n)
 	case "model":
@@ -81,6 +83,8 @@ func (h Host) check(f facts, program string) error {
 		return &HostError{Host: h.Name, Text: "has no python3, which Ansible needs", Cure: "there: apt-get install python3"}
 	case !f.root:
 		return &HostError{Host: h.Name, Text: "its settings can be changed by root only", Cure: "set ansible_user: root, or ansible_become: true with a sudo that asks for no password"}
+	case f.mount:
+		return &HostError{Host: h.Name, Text: h.Dir + " is a mount point, which cannot be removed afterwards", Cure: "name a folder in it: cnibench_dir: " + h.Dir + "/cnibench"}
 	case f.freeBytes < need:
 		return &HostError{Host: h.Name, Text: fmt.Sprintf("%d MiB are free for %s, %d are needed", f.freeBytes>>20, h.Dir, need>>20), Cure: "make room, or name another folder in cnibench_dir"}
 	case f.passingBytes < need:

@@ -158,10 +158,35 @@ func newHost(name string, vars map[string]any) (Host, error) {
 			errs = append(errs, fmt.Errorf("%s: %s is not taken: use a key, which no command line shows", name, secret))
 		}
 	}
-	if !filepath.IsAbs(h.Dir) || filepath.Clean(h.Dir) == "/" {
-		errs = append(errs, fmt.Errorf("%s: cnibench_dir %q: want a folder of its own, from the root", name, h.Dir))
+	if !ownFolder(h.Dir) {
+		errs = append(errs, fmt.Errorf("%s: cnibench_dir %q: want a folder of its own, from the root, such as /opt/cnibench: what the roles put there is removed", name, h.Dir))
 	}
 	return h, errors.Join(errs...)
+}
+
+// ownFolder reports whether a folder can be one that is cnibench's alone: none that a
+// system has, and none of a system's own trees.
+func ownFolder(dir string) bool {
+	clean := filepath.Clean(dir)
+	if !filepath.IsAbs(dir) || strings.Count(clean, "/") < 2 || strings.ContainsAny(dir, "\n\x00") {
+		return false
+	}
+	for _, tree := range []string{"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/sbin", "/sys", "/usr"} {
+		if strings.HasPrefix(clean, tree+"/") {
+			return false
+		}
+	}
+	switch filepath.Dir(clean) {
+	case "/home":
+		return false // somebody's home
+	case "/var":
+		return false // /var/lib, /var/log …
+	}
+	switch clean {
+	case "/run/lock", "/run/netns", "/run/user", "/run/systemd":
+		return false
+	}
+	return true
 }
 
 // agent is the program on the host.
