@@ -67,7 +67,7 @@ func FuzzLine(f *testing.F) {
 	f.Add(strings.Repeat("\xc3", 300))
 	f.Fuzz(func(t *testing.T, s string) {
 		got := Line(s)
-		if !utf8.ValidString(got) || len(got) > MaxLine+4 || strings.ContainsAny(got, "\x1b\n\r\x07\x9b") {
+		if !utf8.ValidString(got) || len(got) > MaxLine+4 || strings.ContainsAny(got, "\x1b\n\r\x07\u009b") {
 			t.Errorf("%q became %q", s, got)
 		}
 	})
