@@ -50,6 +50,38 @@ func self(t *testing.T) string {
 	return path
 }
 
+// folderOfAll is a folder that every user may use, as tools of root are nobody.
+func folderOfAll(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "cnb-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// forAnybody is this program where every user may run it.
+func forAnybody(t *testing.T) string {
+	t.Helper()
+	program, err := os.ReadFile(self(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(folderOfAll(t), "program")
+	if err := os.WriteFile(path, program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func start(t *testing.T) *Client {
 	t.Helper()
 	runner := exec.NewRunner()
@@ -124,7 +156,7 @@ func TestDriveToolReadsProbesInItsWindow(t *testing.T) {
 func TestServeToolUntilFinish(t *testing.T) {
 	c := start(t)
 	var se ServeResult
-	err := c.Call(t.Context(), MethodServe, ServeParams{Program: workload.Program{Argv: []string{self(t), "listen", "{port}"}, Port: true, Ready: "tcp", Timeout: time.Minute}}, &se)
+	err := c.Call(t.Context(), MethodServe, ServeParams{Program: workload.Program{Argv: []string{forAnybody(t), "listen", "{port}"}, Port: true, Ready: "tcp", Timeout: time.Minute}}, &se)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +254,7 @@ func TestAnswersOutOfOrder(t *testing.T) {
 
 func TestCancelledCallLeavesNothingRunning(t *testing.T) {
 	c := start(t)
-	pid := filepath.Join(t.TempDir(), "pid")
+	pid := filepath.Join(folderOfAll(t), "pid")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("the user pressed Ctrl-C")
 	go func() {
@@ -247,7 +279,7 @@ func TestEndOfInputKillsWhatWasStarted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pid := filepath.Join(t.TempDir(), "pid")
+	pid := filepath.Join(folderOfAll(t), "pid")
 	answered := make(chan error, 1)
 	go func() {
 		answered <- c.Call(context.Background(), MethodDrive, DriveParams{Program: workload.Program{Argv: []string{"sh", "-c", "echo $$ > " + pid + ".tmp; mv " + pid + ".tmp " + pid + "; sleep 60"}}}, nil)

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/answer"
 	"github.com/cnibench/cnibench/internal/exec"
 )
 
@@ -54,7 +55,11 @@ type Client struct {
 
 	closing sync.Once
 	machine string
+	version string
 }
+
+// Version is that of the program that the agent is; "" where it cannot tell.
+func (c *Client) Version() string { return c.version }
 
 // Machine tells which kernel, and which boot of it, the agent runs on; "" where
 // it cannot tell.
@@ -93,7 +98,7 @@ func NewClient(ctx context.Context, t Transport) (*Client, error) {
 		}
 		return nil, errors.Join(err, c.Close())
 	}
-	c.machine = hello.Machine
+	c.machine, c.version = hello.Machine, answer.Line(hello.Version)
 	return c, nil
 }
 

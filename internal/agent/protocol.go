@@ -66,6 +66,9 @@ type ServeParams struct {
 	Program workload.Program `json:"program"`
 	// Port is to be served on; 0 is a free one.
 	Port uint16 `json:"port,omitempty"`
+	// Address is the one that is measured. Tools listen on it alone where it is one of the
+	// place's own; "" or another one: on all.
+	Address string `json:"address,omitempty"`
 }
 
 // ServeResult names the session and the port it serves on.

@@ -4,10 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 
-	"golang.org/x/sys/unix"
+	scratchfolder "github.com/cnibench/cnibench/internal/scratch"
 )
 
 const scratchPattern = "cnb-agent-*"
@@ -25,16 +24,9 @@ func (s *scratch) folder() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dir == nil {
-		path, err := os.MkdirTemp("", scratchPattern)
+		f, err := scratchfolder.Make(scratchPattern)
 		if err != nil {
-			return "", fmt.Errorf("scratch folder: %w", err)
-		}
-		f, err := os.Open(path)
-		if err != nil {
-			return "", fmt.Errorf("scratch folder: %w", err)
-		}
-		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-			return "", errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
+			return "", err
 		}
 		s.dir = f
 	}
@@ -56,24 +48,4 @@ func (s *scratch) remove() error {
 
 // ClearScratch removes the scratch folders that killed agents left in the
 // system's folder for temporary files, and names them.
-func ClearScratch() ([]string, error) {
-	left, err := filepath.Glob(filepath.Join(os.TempDir(), scratchPattern))
-	if err != nil {
-		return nil, err
-	}
-	var cleared []string
-	var errs error
-	for _, path := range left {
-		f, err := os.Open(path)
-		if err != nil {
-			errs = errors.Join(errs, err)
-			continue
-		}
-		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-			errs = errors.Join(errs, os.RemoveAll(path))
-			cleared = append(cleared, path)
-		}
-		errs = errors.Join(errs, f.Close())
-	}
-	return cleared, errs
-}
+func ClearScratch() ([]string, error) { return scratchfolder.Clear(scratchPattern) }

@@ -51,6 +51,7 @@ type server struct {
 	opened   map[string]opening
 	next     int
 	versions map[string]string // of tools, once asked
+	release  string            // the version of this program
 }
 
 // Serve is the agent: it answers requests from stdin on stdout until stdin
@@ -58,6 +59,11 @@ type server struct {
 // killed, its ports are closed and its scratch folders are removed. It gives
 // the exit status.
 func Serve(ctx context.Context, stdin io.Reader, stdout io.Writer) int {
+	return ServeAs(ctx, stdin, stdout, "")
+}
+
+// ServeAs is Serve for a program that knows its version; "" is the module's.
+func ServeAs(ctx context.Context, stdin io.Reader, stdout io.Writer, version string) int {
 	// A controller that died has closed stdout: that must end in the clean-up
 	// below, not in a death by SIGPIPE.
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
@@ -77,7 +83,7 @@ func Serve(ctx context.Context, stdin io.Reader, stdout io.Writer) int {
 	}
 	s := &server{
 		runner: exec.NewRunner(), scratch: &scratch{}, roots: machineRoots(carriers),
-		out: stdout, versions: map[string]string{},
+		out: stdout, versions: map[string]string{}, release: version,
 	}
 	s.fresh()
 	lines := make(chan []byte)
@@ -207,8 +213,8 @@ func with[P, R any](req Request, f func(P) (R, error)) (any, error) {
 }
 
 func (s *server) hello() (HelloResult, error) {
-	version := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
+	version := s.release
+	if info, ok := debug.ReadBuildInfo(); ok && version == "" {
 		version = info.Main.Version
 	}
 	// Absent where /proc is masked; then the machine is unknown.

@@ -52,7 +52,7 @@ type tool struct {
 }
 
 // startTool fills a program's placeholders in and starts it.
-func (s *server) startTool(ctx context.Context, p workload.Program, address string, port uint16) (*tool, error) {
+func (s *server) startTool(ctx context.Context, p workload.Program, fill []string) (*tool, error) {
 	if len(p.Argv) == 0 {
 		return nil, errors.New("a program without an argv")
 	}
@@ -61,13 +61,6 @@ func (s *server) startTool(ctx context.Context, p workload.Program, address stri
 		t.ask = syscall.SIGINT
 	}
 	t.version = s.version(ctx, p.Argv[0])
-	fill := []string{}
-	if address != "" {
-		fill = append(fill, "{address}", address)
-	}
-	if port != 0 {
-		fill = append(fill, "{port}", strconv.Itoa(int(port)))
-	}
 	cpus, err := traffic.Place(p.Placement, p.Ready != "")
 	if err == nil {
 		err = s.prepare(t, p, fill)
@@ -75,9 +68,9 @@ func (s *server) startTool(ctx context.Context, p workload.Program, address stri
 	if err != nil {
 		return nil, errors.Join(err, t.clean())
 	}
-	t.cpus, t.conditions = cpus, s.conditions(addressOf(address))
+	t.cpus, t.conditions = cpus, s.conditions(addressOf(fill))
 	// Stdout is drained to its end before Wait, and ctx kills the group.
-	process, err := s.runner.StartPiped(ctx, exec.Cmd{Argv: t.argv, Env: p.Env, CPUs: cpus})
+	process, err := s.runner.StartPiped(ctx, exec.Cmd{Argv: t.argv, Env: p.Env, CPUs: cpus, User: toolUser(), NetAdmin: p.NetAdmin})
 	if err != nil {
 		return nil, errors.Join(err, t.clean())
 	}
@@ -102,13 +95,18 @@ func (s *server) prepare(t *tool, p workload.Program, fill []string) error {
 		if filepath.Base(name) != name {
 			return fmt.Errorf("file %q: only a plain name can be put into {dir}", name)
 		}
-		if err := os.WriteFile(filepath.Join(t.dir, name), []byte(r.Replace(content)), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(t.dir, name), []byte(r.Replace(content)), 0o600); err != nil {
+			return err
+		}
+	}
+	if t.dir != "" {
+		if err := give(t.dir, toolUser()); err != nil {
 			return err
 		}
 	}
 	for _, arg := range p.Argv {
 		arg = r.Replace(arg)
-		for _, left := range []string{"{address}", "{port}", "{dir}"} {
+		for _, left := range []string{"{address}", "{port}", "{dir}", "{bind}", "{listen}"} {
 			if strings.Contains(arg, left) {
 				return fmt.Errorf("argument %q: nothing to put for %s at this end", arg, left)
 			}
@@ -189,16 +187,15 @@ func exitCode(err error) int {
 // driveTool runs a driving tool to its end. A tool that fails is no error
 // here: its output goes to the parser, and to raw/.
 func (s *server) driveTool(ctx context.Context, p DriveParams) (workload.Output, error) {
-	var address string
-	var port uint16
+	var fill []string
 	if p.Server != "" {
 		server, err := netip.ParseAddrPort(p.Server)
 		if err != nil {
 			return workload.Output{}, fmt.Errorf("the server's address: %w", err)
 		}
-		address, port = server.Addr().String(), server.Port()
+		fill = []string{"{address}", server.Addr().String(), "{port}", strconv.Itoa(int(server.Port()))}
 	}
-	t, err := s.startTool(ctx, p.Program, address, port)
+	t, err := s.startTool(ctx, p.Program, fill)
 	if err != nil {
 		return workload.Output{}, err
 	}
@@ -239,7 +236,7 @@ func (s *server) serveTool(ctx context.Context, se *session, asked ServeParams) 
 			return 0, nil, err
 		}
 	}
-	t, err := s.startTool(ctx, p, "", port)
+	t, err := s.startTool(ctx, p, bindTo(asked, port))
 	if err != nil {
 		return 0, nil, err
 	}
@@ -297,11 +294,15 @@ func freePort() (uint16, error) {
 	return 0, fmt.Errorf("find a free port: %w", last)
 }
 
-// addressOf is an address as a tool's argv has it; not valid where it is none.
-func addressOf(text string) netip.Addr {
-	a, err := netip.ParseAddr(text)
-	if err != nil {
-		return netip.Addr{}
+// addressOf is the server's address among what a client's placeholders are filled
+// with; not valid where there is none.
+func addressOf(fill []string) netip.Addr {
+	for i := 0; i+1 < len(fill); i += 2 {
+		if fill[i] == "{address}" {
+			if a, err := netip.ParseAddr(fill[i+1]); err == nil {
+				return a
+			}
+		}
 	}
-	return a
+	return netip.Addr{}
 }

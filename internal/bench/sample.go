@@ -175,7 +175,7 @@ func (r *run) traffic(ctx context.Context, p workload.Params, t *try) (server, c
 	}()
 	serve.WithoutProbes = slices.Concat(t.without, r.WithoutProbes)
 	var session agent.ServeResult
-	if err := ends.Server.Agent.Call(ctx, agent.MethodServe, agent.ServeParams{Program: serve, Port: ends.ServerPort}, &session); err != nil {
+	if err := ends.Server.Agent.Call(ctx, agent.MethodServe, agent.ServeParams{Program: serve, Port: ends.ServerPort, Address: ends.ServerAddress.String()}, &session); err != nil {
 		return server, client, fmt.Errorf("server at %s: %w", ends.Server.Name, err)
 	}
 	target := netip.AddrPortFrom(ends.ServerAddress, cmp.Or(ends.TargetPort, session.Port))

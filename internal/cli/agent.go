@@ -23,7 +23,7 @@ func agentCommand(stdout io.Writer) *cobra.Command {
 				agent.WaitFor(cmd.Context())
 				return nil
 			}
-			if status := agent.Serve(cmd.Context(), os.Stdin, stdout); status != exitOK {
+			if status := agent.ServeAs(cmd.Context(), os.Stdin, stdout, version()); status != exitOK {
 				return silentError{status}
 			}
 			return nil

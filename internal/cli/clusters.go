@@ -37,17 +37,19 @@ func (f *clusterFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.namespace, "namespace", "", "a namespace that is there, for who may make none (default: namespaces of the run's own)")
 }
 
-// cleanWithin bounds the wait for the end of what is deleted.
-const cleanWithin = 2 * time.Minute
+// cleanWithin bounds the wait for the end of what is deleted, and for what is known of
+// the owners before.
+const cleanWithin = kubebed.ObservedFor + 2*time.Minute
 
-func cleanCommand(stdout io.Writer) *cobra.Command {
+func cleanCommand(stdout, stderr io.Writer) *cobra.Command {
 	var f clusterFlags
 	cmd := &cobra.Command{
 		Use:   "clean",
 		Short: "delete what a killed run left in a cluster",
 		Long: `clean deletes the namespaces of runs that do not go on any more, and waits until
-they are gone: runs of this machine whose process has ended, and runs of others that
-have not been heard of for two minutes. The next run on the cluster does the same.
+they are gone: runs of this machine whose process has ended, and runs of others (also
+of other pods on one node) whose Lease does not change while clean looks at it for two
+minutes. The next run on the cluster deletes the former at once, the latter when it ends.
 
 With --namespace it deletes what such runs left in that namespace, which stays.`,
 		Example: `  cnibench clean
@@ -68,7 +70,7 @@ With --namespace it deletes what such runs left in that namespace, which stays.`
 			}
 			ctx, cancel := context.WithTimeoutCause(cmd.Context(), cleanWithin, fmt.Errorf("not gone within %v", cleanWithin))
 			defer cancel()
-			names, err := kubebed.Clean(ctx, client, f.namespace)
+			names, err := kubebed.Clean(ctx, client, f.namespace, sayOn(stderr))
 			if err != nil {
 				return err
 			}
@@ -83,6 +85,11 @@ With --namespace it deletes what such runs left in that namespace, which stays.`
 	}
 	f.add(cmd.Flags())
 	return cmd
+}
+
+// sayOn prints what testbeds report to people, a line each.
+func sayOn(stderr io.Writer) func(format string, args ...any) {
+	return func(format string, args ...any) { fmt.Fprintf(stderr, format+"\n", args...) }
 }
 
 // runOnClusters is run on the clusters of a kubeconfig. What they have is found
@@ -232,9 +239,9 @@ func switcher(runner *exec.Runner, path string) func(context.Context, campaign.C
 
 func openClusters(c campaign.Campaign, f runFlags, run func(context.Context, campaign.Cluster, []string) (string, string, error), stderr io.Writer) (*kubebed.Bed, error) {
 	bed, err := kubebed.Open(kubebed.Options{
-		Run: run, Privileged: f.allowPrivileged,
+		Run: run, Privileged: f.allowPrivileged, Version: version(),
 		Clusters: c.Clusters, Pairs: c.Pairs, Image: cmp.Or(f.image, image.Name(version(), false)), Connect: kube.Connect, Patience: kubebed.Patience,
-		Say: func(format string, args ...any) { fmt.Fprintf(stderr, format+"\n", args...) },
+		Say: sayOn(stderr),
 	})
 	if err != nil {
 		return nil, usageError{err}

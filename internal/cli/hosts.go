@@ -39,7 +39,7 @@ is kept there before, and put back by destroy, or by reset after a kill.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	putBack := func(bed *hosts.Bed, ctx context.Context) error { return destroy(ctx, bed) }
+	putBack := func(bed *hosts.Bed, ctx context.Context) error { return destroy(ctx, bed, stderr) }
 	for _, step := range []struct {
 		name, short, done string
 		do                func(*hosts.Bed, context.Context) error
@@ -130,7 +130,7 @@ func openHosts(ctx context.Context, runner *exec.Runner, f hostFlags, stderr io.
 	}
 	return hosts.Open(ctx, hosts.Options{
 		Runner: runner, Program: self, Inventory: f.inventory, KeepGoing: f.keepGoing,
-		Say: func(format string, args ...any) { fmt.Fprintf(stderr, format+"\n", args...) },
+		Say: sayOn(stderr),
 	})
 }
 

@@ -73,7 +73,7 @@ func connectCluster(ctx context.Context, bed *hosts.Bed) (string, *kube.Client, 
 
 // destroy puts the hosts back as they were, and deletes what a killed run left in
 // their cluster.
-func destroy(ctx context.Context, bed *hosts.Bed) error {
+func destroy(ctx context.Context, bed *hosts.Bed, stderr io.Writer) error {
 	err := bed.Destroy(ctx)
 	if err != nil || !bed.HasCluster() {
 		return err
@@ -82,7 +82,7 @@ func destroy(ctx context.Context, bed *hosts.Bed) error {
 	if err == nil {
 		ctx, cancel := context.WithTimeoutCause(ctx, cleanWithin, fmt.Errorf("not gone within %v", cleanWithin))
 		defer cancel()
-		_, err = kubebed.Clean(ctx, client, "")
+		_, err = kubebed.Clean(ctx, client, "", sayOn(stderr))
 	}
 	if err != nil {
 		return errors.Join(errors.New("the hosts are as they were, and their cluster may not be"), err)

@@ -44,28 +44,31 @@ func (c *clusters) allow(text, without string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	api := client.API.RbacV1()
+	const rbac = "/apis/rbac.authorization.k8s.io/v1/"
 	for _, doc := range strings.Split(text, "---\n") {
-		var binding rbacv1.ClusterRoleBinding
-		var role rbacv1.ClusterRole
-		if strings.Contains(doc, "kind: ClusterRoleBinding") {
-			if err = kubeyaml.UnmarshalStrict([]byte(doc), &binding); err == nil {
-				_, err = api.ClusterRoleBindings().Create(c.t.Context(), &binding, metav1.CreateOptions{})
-			}
-		} else if err = kubeyaml.UnmarshalStrict([]byte(doc), &role); err == nil {
-			full := role.Rules
-			role.Rules = nil
-			for _, rule := range full {
-				if rule.Resources[0] != without {
-					role.Rules = append(role.Rules, rule)
-				}
-			}
-			if _, err = api.ClusterRoles().Create(c.t.Context(), &role, metav1.CreateOptions{}); err != nil {
-				_, err = api.ClusterRoles().Update(c.t.Context(), &role, metav1.UpdateOptions{})
-			}
+		var kind metav1.TypeMeta
+		if err := kubeyaml.Unmarshal([]byte(doc), &kind); err != nil {
+			c.t.Fatal(err)
 		}
-		if err != nil && without == "" && strings.Contains(err.Error(), "already exists") {
-			err = nil // the bindings stand from the time before
+		if kind.Kind != "Role" {
+			path := map[string]string{
+				"Namespace": "/api/v1/namespaces", "RoleBinding": rbac + "namespaces/" + kube.OwnNamespace + "/rolebindings",
+				"ClusterRole": rbac + "clusterroles", "ClusterRoleBinding": rbac + "clusterrolebindings",
+			}[kind.Kind]
+			// They are there from the time before.
+			if err := client.CreateYAML(c.t.Context(), path, []byte(doc)); err != nil && !strings.Contains(err.Error(), "already exists") {
+				c.t.Fatal(err)
+			}
+			continue
+		}
+		var role rbacv1.Role
+		if err := kubeyaml.UnmarshalStrict([]byte(doc), &role); err != nil {
+			c.t.Fatal(err)
+		}
+		role.Rules = slices.DeleteFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return r.Resources[0] == without })
+		roles := client.API.RbacV1().Roles(role.Namespace)
+		if _, err = roles.Create(c.t.Context(), &role, metav1.CreateOptions{}); err != nil {
+			_, err = roles.Update(c.t.Context(), &role, metav1.UpdateOptions{})
 		}
 		if err != nil {
 			c.t.Fatal(err)
@@ -80,18 +83,21 @@ func (c *clusters) granted(config, without string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	var lacks []kube.Lack
+	var lacks, cluster []kube.Lack
 	for range 300 {
-		lacks, err = client.Lacks(c.t.Context(), append(kube.CampaignRights(), kube.DetectionRights()...), "")
-		if err == nil && !slices.ContainsFunc(lacks, func(l kube.Lack) bool { return without == "" || !strings.HasPrefix(l.Resource, without) }) {
+		lacks, err = client.Lacks(c.t.Context(), kube.NamespaceRights(), kube.OwnNamespace)
+		if err == nil {
+			cluster, err = client.Lacks(c.t.Context(), kube.DetectionRights(), "")
+		}
+		if err == nil && len(cluster) == 0 && !slices.ContainsFunc(lacks, func(l kube.Lack) bool { return without == "" || !strings.HasPrefix(l.Resource, without) }) {
 			return
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	c.t.Fatalf("after 30 s the user still lacks %v, %v", lacks, err)
+	c.t.Fatalf("after 30 s the user still lacks %v %v, %v", lacks, cluster, err)
 }
 
-// rights: a user with the printed roles alone runs a campaign, of one pair of nodes
+// rights: a user with the printed roles alone runs a campaign in the printed namespace, of one pair of nodes
 // and of all; one with less is told what is missing before anything is made.
 func (c *clusters) rights() {
 	t := c.t
@@ -102,14 +108,14 @@ workloads: [{name: tcp_rr, message_bytes: [64]}]
 sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 2, max_blocks: 2, retries: 3}
 `)
 	config := c.as("alice")
-	text := c.run("rbac", "--user", "alice")
+	text := c.run("rbac", "--user", "alice", "--host-network")
 	refused := func(when string, want, not []string) {
-		res, err := c.runner.Run(t.Context(), c.command("run", "examples/mesh.yaml", "--kubeconfig", config, "--out", "none"))
+		res, err := c.runner.Run(t.Context(), c.command("run", "examples/mesh.yaml", "--kubeconfig", config, "--namespace", kube.OwnNamespace, "--out", "none"))
 		said := string(res.Stderr)
 		if err == nil || res.ExitCode != 1 {
 			t.Errorf("%s: status %d, %v", when, res.ExitCode, err)
 		}
-		for _, w := range append(want, `user "alice"`, "nothing was created", "cnibench rbac --user alice") {
+		for _, w := range append(want, `user "alice"`, "nothing was created", "cnibench rbac --namespace cnibench --user alice") {
 			if !strings.Contains(said, w) {
 				t.Errorf("%s: no %q in\n%s", when, w, said)
 			}
@@ -126,13 +132,13 @@ sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 2, max_blocks: 2, ret
 			t.Errorf("%s: a result directory was made", when)
 		}
 	}
-	refused("without any right", []string{"create namespaces", "create pods/exec", "create pods in every namespace"}, nil)
+	refused("without any right", []string{"create pods/exec", "create pods in namespace cnibench"}, nil)
 	c.allow(text, "pods/exec")
 	c.granted(config, "pods/exec")
-	refused("without exec", []string{"create pods/exec"}, []string{"create namespaces", "create pods in"})
+	refused("without exec", []string{"create pods/exec"}, []string{"create pods in"})
 	c.allow(text, "")
 	c.granted(config, "")
-	c.run("run", "examples/mesh.yaml", "--kubeconfig", config, "--out", "mesh", "--seed", "1")
+	c.run("run", "examples/mesh.yaml", "--kubeconfig", config, "--namespace", kube.OwnNamespace, "--out", "mesh", "--seed", "1")
 	report := c.run("report", "mesh", "--long")
 	words := strings.Join(strings.Fields(report), " ") // a terminal breaks lines anywhere
 	if !strings.Contains(words, "2 pairs of 2 nodes") || !strings.Contains(words, `from \ to node1 node2`) {
@@ -153,7 +159,7 @@ sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 2, max_blocks: 2, ret
 			t.Errorf("measured %v, want two of %s", measured, key)
 		}
 	}
-	c.run("run", "examples/one.yaml", "--kubeconfig", config, "--out", "alice")
+	c.run("run", "examples/one.yaml", "--kubeconfig", config, "--namespace", kube.OwnNamespace, "--out", "alice")
 	if recorded, err := result.Read(filepath.Join(c.work, "alice")); err != nil || len(recorded.Samples) < 10 {
 		t.Errorf("%d records of alice, %v", len(recorded.Samples), err)
 	}

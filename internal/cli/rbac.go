@@ -14,21 +14,24 @@ func rbacCommand(stdout, stderr io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rbac",
 		Short: "print the least rights that a campaign needs in a Kubernetes cluster",
-		Long: `rbac prints two ClusterRoles as YAML, and their bindings to the user or service
-account that is named: "cnibench", without which no campaign runs, and
-"cnibench-detection", without which the report says of the cluster's network what
-could not be found out. Nothing in them reads a secret or changes what is not the
-campaign's own; but RBAC has no words for "namespaces that I made", so the rights
-to pods are for all namespaces.
+		Long: `rbac prints YAML for kubectl apply: a namespace called cnibench, a Role in it with its
+binding to the user or service account that you name, and the ClusterRole
+"cnibench-detection", which only reads: nodes, DaemonSets and the settings of the networks
+that cnibench knows. Runs use the namespace with --namespace cnibench. No right outside
+the namespace creates, changes or deletes anything, and none reads a secret.
 
-With --namespace it prints a Role for a namespace that is there, which who administers
-that namespace can give away, for a run with the same flag. Such a user may read neither
-nodes nor the network's configuration: nodes are those that the scheduler chooses, and
-the report says what could not be found out.
+The baseline needs pods in their nodes' network, which the namespace allows with
+--host-network. Whoever may create such pods can take over the nodes.
+
+With --namespace it prints a Role for an existing namespace, which an admin of that
+namespace can give away, for a run with the same flag. Such a user may read neither nodes
+nor the network's configuration: nodes are those that the scheduler chooses, and the
+report lists what could not be found out.
 
 Before it makes anything a run asks the cluster what its user may do, and lists
 what is missing.`,
 		Example: `  cnibench rbac --user alice | kubectl apply -f -
+  cnibench rbac --user alice --host-network | kubectl apply -f -
   cnibench rbac --service-account ci/bench --without-detection
   cnibench rbac --namespace team-a --user alice | kubectl apply -f -`,
 		Args: usageArgs(cobra.NoArgs),
@@ -46,6 +49,7 @@ what is missing.`,
 	flags.StringVar(&rights.User, "user", "", "the user who gets the rights, as the cluster knows them")
 	flags.StringVar(&rights.ServiceAccount, "service-account", "", "the service account that gets the rights, NAMESPACE/NAME")
 	flags.StringVar(&rights.Namespace, "namespace", "", "a namespace that is there, to which the rights are bounded")
-	flags.BoolVar(&rights.WithoutDetection, "without-detection", false, "leave out what only finds out about the cluster's network")
+	flags.BoolVar(&rights.HostNetwork, "host-network", false, "let pods of the printed namespace into their nodes' network, which the baseline needs")
+	flags.BoolVar(&rights.WithoutDetection, "without-detection", false, "leave out the only rights outside the namespace, which find out about nodes and network")
 	return cmd
 }

@@ -37,8 +37,14 @@ type Cmd struct {
 	Cgroup *os.File
 	// CPUs are those that the program, and all that it starts, may run on; nil is
 	// this program's own.
-	CPUs  []int
-	Stdin io.Reader
+	CPUs   []int
+	Stdin  io.Reader
+	// User runs the program as another user, with the group of the same number and no
+	// others; 0 is this program's own.
+	User uint32
+	// NetAdmin lets a program of another User administer its network namespace
+	// (CAP_NET_ADMIN), where this program may.
+	NetAdmin bool
 	// Files are open in the program as 3, 4, …
 	Files []*os.File
 }
@@ -254,6 +260,12 @@ func (r *Runner) command(ctx context.Context, c Cmd) (*exec.Cmd, error) {
 	}
 	cmd.Dir, cmd.Stdin, cmd.ExtraFiles = c.Dir, c.Stdin, c.Files
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if c.User != 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: c.User, Gid: c.User}
+		if c.NetAdmin {
+			cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN}
+		}
+	}
 	if c.Cgroup != nil {
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(c.Cgroup.Fd())
 	}

@@ -27,8 +27,9 @@ type Right struct {
 	OfCluster bool
 }
 
-// CampaignRights are what a campaign cannot do without. They are in every
-// namespace, as RBAC has no words for "those that I made".
+// CampaignRights are what a campaign in namespaces of its own cannot do without. They are
+// in every namespace, as RBAC cannot name those that a run will create: cluster admins have
+// them, and RBAC.Write gives them to nobody.
 func CampaignRights() []Right {
 	return []Right{
 		{For: "namespaces of its own, removed afterwards", Resources: []string{"namespaces"}, Verbs: []string{"create", "delete", "get", "list"}, OfCluster: true},
@@ -52,17 +53,19 @@ func NamespaceRights() []Right {
 		{For: "the pods in which agents run", Resources: []string{"pods"}, Verbs: []string{"create", "delete", "get", "list"}},
 		{For: "speaking to the agents", Resources: []string{"pods/exec"}, Verbs: []string{"create", "get"}},
 		{For: "why a pod does not start", Resources: []string{"events"}, Verbs: []string{"list"}},
-		{For: "telling a run that lives from one that was killed", Group: "coordination.k8s.io", Resources: []string{"leases"}, Verbs: []string{"create", "delete", "list", "update"}},
+		{For: "telling a run that lives from one that was killed", Group: "coordination.k8s.io", Resources: []string{"leases"}, Verbs: []string{"create", "delete", "get", "list", "update"}},
 		{For: "paths to services", Resources: []string{"services"}, Verbs: []string{"create", "delete", "get", "list"}},
 		{For: "paths to services that stand", Group: "discovery.k8s.io", Resources: []string{"endpointslices"}, Verbs: []string{"list"}},
 		{For: "policies around the pods", Group: "networking.k8s.io", Resources: []string{"networkpolicies"}, Verbs: []string{"create", "delete", "list"}},
 	}
 }
 
-// DetectionRights are what finding out about the cluster's network needs. Without
-// one of them what it tells is undetermined; a campaign runs all the same.
+// DetectionRights are what finding out about the cluster's nodes and network needs. All of
+// them only read. Without one of them what it tells is undetermined; a campaign runs all
+// the same.
 func DetectionRights() []Right {
 	return []Right{
+		{For: "choosing nodes; their kernel, runtime and versions", Resources: []string{"nodes"}, Verbs: []string{"get", "list"}, OfCluster: true},
 		{For: "which network runs, and its version", Group: "apps", Resources: []string{"daemonsets"}, Verbs: []string{"list"}},
 		{For: "how the network is configured", Resources: []string{"configmaps"}, Verbs: []string{"get"}, Names: configMapNames()},
 		{For: "Calico's encapsulation and data plane", Group: calicoGroup, Resources: []string{"felixconfigurations", "ippools"}, Verbs: []string{"list"}, OfCluster: true},
@@ -99,14 +102,12 @@ func (d *Denied) Error() string {
 	for _, l := range d.Lacks {
 		fmt.Fprintf(&b, "  %s\n", l)
 	}
-	who = "the cluster"
 	if d.Namespace != "" {
-		who = "namespace " + d.Namespace
+		fmt.Fprintf(&b, "an admin of namespace %s can allow it: %s | kubectl apply -f -", d.Namespace, d.cure())
+		return b.String()
 	}
-	fmt.Fprintf(&b, "who administers %s can allow it: %s | kubectl apply -f -", who, d.cure())
-	if d.Namespace == "" && slices.ContainsFunc(d.Lacks, func(l Lack) bool { return l.Verb == "create" && l.Resource == "namespaces" }) {
-		b.WriteString("\nwithout that, in a namespace of yours: --namespace NAME")
-	}
+	fmt.Fprintf(&b, "a cluster admin can create a namespace for it: %s | kubectl apply -f -\n", d.cure())
+	fmt.Fprintf(&b, "then run in it: --namespace %s (or in a namespace of yours: --namespace NAME)", OwnNamespace)
 	return b.String()
 }
 

@@ -69,23 +69,51 @@ func printed(t *testing.T, r RBAC) (roles []rbacv1.ClusterRole, text string) {
 	return roles, b.String()
 }
 
-// Who has what is printed lacks nothing; no rule of it is one too many.
+// Who has what is printed lacks nothing in the namespace that is printed with it; and no
+// right beyond that namespace does more than read.
 func TestPrintedRightsAreEnough(t *testing.T) {
-	roles, _ := printed(t, RBAC{User: "alice"})
-	c := allowing(t, "alice", roles)
-	if err := c.CheckRights(t.Context(), ""); err != nil {
+	roles, text := printed(t, RBAC{User: "alice"})
+	if len(roles) != 1 || roles[0].Name != detectionRole {
+		t.Fatalf("cluster roles %+v", roles)
+	}
+	for _, rule := range roles[0].Rules {
+		for _, verb := range rule.Verbs {
+			if verb != "get" && verb != "list" {
+				t.Errorf("%s %v in the whole cluster", verb, rule.Resources)
+			}
+		}
+		if slices.Contains(rule.Resources, "secrets") || slices.Contains(rule.Resources, "*") || slices.Contains(rule.Resources, "configmaps") && len(rule.ResourceNames) == 0 {
+			t.Errorf("%v in the whole cluster", rule.Resources)
+		}
+	}
+	var in rbacv1.ClusterRole // its rules are those of a Role
+	for doc := range strings.SplitSeq(text, "---\n") {
+		if strings.Contains(doc, "\nkind: Role\n") {
+			if err := yaml.Unmarshal([]byte(doc), &in); err != nil || in.Namespace != OwnNamespace {
+				t.Fatalf("%v:\n%s", err, doc)
+			}
+		}
+	}
+	c := allowing(t, "alice", append(roles, in))
+	if err := c.CheckRights(t.Context(), OwnNamespace); err != nil {
 		t.Error(err)
 	}
 	if lacks, err := c.Lacks(t.Context(), DetectionRights(), ""); err != nil || len(lacks) > 0 {
 		t.Errorf("%v, %v", lacks, err)
 	}
-	for i := range roles[0].Rules {
-		less := roles[0].DeepCopy()
-		less.Rules = slices.Delete(less.Rules, i, i+1)
-		var denied *Denied
-		if err := allowing(t, "alice", []rbacv1.ClusterRole{*less}).CheckRights(t.Context(), ""); !errors.As(err, &denied) {
-			t.Errorf("without rule %d: %v", i, err)
+	if _, without := printed(t, RBAC{User: "alice", WithoutDetection: true}); strings.Contains(without, "Cluster") {
+		t.Errorf("rights of the cluster:\n%s", without)
+	}
+	for _, c := range []struct {
+		r     RBAC
+		level string
+	}{{RBAC{}, "restricted"}, {RBAC{HostNetwork: true}, "privileged"}} {
+		if _, text := printed(t, c.r); !strings.Contains(text, "pod-security.kubernetes.io/enforce: "+c.level+"\n") || !strings.Contains(text, "kind: Namespace\n") {
+			t.Errorf("%+v:\n%s", c.r, text)
 		}
+	}
+	if err := (RBAC{Namespace: "team", HostNetwork: true}).Write(&strings.Builder{}); err == nil || !strings.Contains(err.Error(), "kubectl label namespace team") {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -114,7 +142,7 @@ func TestPrintedRightsOfANamespace(t *testing.T) {
 }
 
 func TestDeniedListsAllAtOnce(t *testing.T) {
-	roles, _ := printed(t, RBAC{})
+	roles := []rbacv1.ClusterRole{{Rules: rules(CampaignRights())}}
 	for i, rule := range roles[0].Rules {
 		if slices.Contains(rule.Resources, "pods") {
 			roles[0].Rules[i].Verbs = []string{"get"}
@@ -133,7 +161,7 @@ func TestDeniedListsAllAtOnce(t *testing.T) {
 		}
 		for _, want := range []string{
 			"nothing was created", "  create namespaces (namespaces of its own", "  delete namespaces ", "  list namespaces ",
-			"  create pods in every namespace (the pods", "  delete pods in every namespace", cure, "in a namespace of yours: --namespace NAME",
+			"  create pods in every namespace (the pods", "  delete pods in every namespace", cure, "then run in it: --namespace cnibench", "in a namespace of yours: --namespace NAME",
 		} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%q is not in:\n%v", want, err)
@@ -156,9 +184,9 @@ func TestBindings(t *testing.T) {
 		want  []string
 		kinds int
 	}{
-		{alice, []string{"name: cnibench:https:::login:alice\n", "name: cnibench-detection:https:::login:alice\n", "kind: User\n", "name: https://login/alice\n"}, 4},
-		{bench, []string{"name: cnibench:ci:bench\n", "kind: ServiceAccount\n", "namespace: ci\n"}, 2},
-		{nobody, []string{"name: cnibench\n", "name: cnibench-detection\n"}, 2},
+		{alice, []string{"name: cnibench:https:::login:alice\n", "name: cnibench-detection:https:::login:alice\n", "kind: User\n", "name: https://login/alice\n"}, 2},
+		{bench, []string{"name: cnibench:ci:bench\n", "kind: ServiceAccount\n", "namespace: ci\n", "namespace: cnibench\n"}, 0},
+		{nobody, []string{"name: cnibench\n", "name: cnibench-detection\n"}, 1},
 	} {
 		for _, want := range c.want {
 			if !strings.Contains(c.text, want) {

@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
+
+	"github.com/cnibench/cnibench/internal/answer"
 )
 
 // answerWithin bounds one request to the API server.
@@ -112,6 +114,7 @@ func (c *Client) Explain(doing string, err error) error {
 	if errors.As(err, &status) && status.Status().Message != "" {
 		said = status.Status().Message
 	}
+	said = answer.Text(said) // it may hold what anybody wrote into the cluster
 	e := &Error{Doing: doing, Said: said, err: err}
 	var network net.Error
 	var address *url.Error

@@ -16,10 +16,14 @@ type RBAC struct {
 	// User and ServiceAccount ("namespace/name") get the rights; with neither
 	// nobody does.
 	User, ServiceAccount string
-	// Namespace is one that is there, to which the rights are bounded; "": the rights
-	// are the cluster's.
+	// Namespace is an existing one, to which the rights are bounded; "": OwnNamespace,
+	// which is printed too, with the read-only rights of detection.
 	Namespace string
-	// WithoutDetection leaves those out that only find out about the network.
+	// HostNetwork lets pods of OwnNamespace into their nodes' network, which the baseline
+	// needs. Whoever may create such pods can take over the nodes.
+	HostNetwork bool
+	// WithoutDetection leaves the rights of detection out, the only ones outside the
+	// namespace.
 	WithoutDetection bool
 }
 
@@ -28,6 +32,8 @@ const managedBy = "app.kubernetes.io/managed-by"
 
 // The names of what Write writes.
 const (
+	// OwnNamespace is the namespace that Write creates for runs.
+	OwnNamespace  = "cnibench"
 	campaignRole  = "cnibench"
 	detectionRole = "cnibench-detection"
 )
@@ -43,10 +49,12 @@ func (r RBAC) Write(w io.Writer) error {
 	switch {
 	case r.Namespace != "" && r.WithoutDetection:
 		return errors.New("in a namespace there are no rights of detection to leave out: they are the cluster's")
+	case r.Namespace != "" && r.HostNetwork:
+		return fmt.Errorf("namespace %s is not created here: kubectl label namespace %s %s=privileged lets its pods into their nodes' network", r.Namespace, r.Namespace, enforceLabel)
 	case r.Namespace != "":
 		objects = role(campaignRole, r.Namespace, NamespaceRights(), subject)
 	default:
-		objects = role(campaignRole, "", CampaignRights(), subject)
+		objects = append([]any{r.namespace()}, role(campaignRole, OwnNamespace, NamespaceRights(), subject)...)
 		if !r.WithoutDetection {
 			objects = append(objects, role(detectionRole, "", DetectionRights(), subject)...)
 		}
@@ -64,6 +72,21 @@ func (r RBAC) Write(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// enforceLabel is how Pod Security is told what a namespace allows.
+const enforceLabel = "pod-security.kubernetes.io/enforce"
+
+// namespace is OwnNamespace as it is created.
+func (r RBAC) namespace() any {
+	level := "restricted"
+	if r.HostNetwork {
+		level = "privileged"
+	}
+	// Without the status and the spec that the API's type would add.
+	return map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
+		"name": OwnNamespace, "labels": map[string]string{managedBy: "cnibench", enforceLabel: level},
+	}}
 }
 
 // role is a role and its binding to who gets it, if anybody: each has a binding

@@ -35,8 +35,8 @@ func (HTTP) Spec() Spec {
 const httpFile = "body"
 
 // nginxConfig keeps connections as long as the client does, and everything
-// that nginx writes in its scratch folder. Its workers must be able to read
-// that folder, so they stay the user that started it.
+// that nginx writes in its scratch folder. Where the agent is root it starts nginx as
+// another user; where it cannot, the workers stay root, as they must read that folder.
 const nginxConfig = `daemon off;
 user root;
 worker_processes auto;
@@ -53,7 +53,7 @@ http {
   uwsgi_temp_path {dir}/uwsgi-temp;
   scgi_temp_path {dir}/scgi-temp;
   server {
-    listen %s;
+    listen {listen};
     root {dir};
   }
 }
@@ -61,11 +61,10 @@ http {
 
 // Serve is nginx in the foreground.
 func (HTTP) Serve(p Params) (Program, error) {
-	config := fmt.Sprintf(nginxConfig, net.JoinHostPort(anyAddress(p.Cell), "{port}"))
 	return timed(Program{
-		Argv: []string{"nginx", "-p", "{dir}", "-c", "{dir}/nginx.conf"},
+		Argv: []string{"nginx", "-p", "{dir}", "-c", "{dir}/nginx.conf"}, AnyAddress: anyAddress(p.Cell),
 		Files: map[string]string{
-			"nginx.conf": config,
+			"nginx.conf": nginxConfig,
 			httpFile:     strings.Repeat("x", p.Cell.MessageBytes),
 		},
 		Port: true, Ready: "tcp",

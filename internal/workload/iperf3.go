@@ -45,8 +45,8 @@ func iperf3Omit(p Params) int {
 // Serve is iperf3 -s for one test.
 func (Iperf3) Serve(p Params) (Program, error) {
 	return timed(Program{
-		Argv: []string{"iperf3", "-s", "-1", "-p", "{port}", "-J"},
-		Port: true, Ready: "tcp",
+		Argv: []string{"iperf3", "-s", "-1", "-B", "{bind}", "-p", "{port}", "-J"}, AnyAddress: anyAddress(p.Cell),
+		Port: true, Ready: "tcp", NetAdmin: p.Cell.CongestionControl != "",
 	}, seconds(iperf3Omit(p)), seconds(wholeSeconds(p.Window))), nil
 }
 
@@ -79,7 +79,7 @@ func (Iperf3) Drive(p Params, server netip.AddrPort) (Program, error) {
 		argv = append(argv, "--bidir")
 	}
 	argv = append(argv, "--connect-timeout", "3000", "-J", "--get-server-output")
-	return timed(Program{Argv: argv}, seconds(iperf3Omit(p)), seconds(length)), nil
+	return timed(Program{Argv: argv, NetAdmin: c.CongestionControl != ""}, seconds(iperf3Omit(p)), seconds(length)), nil
 }
 
 // iperf3Report is what iperf3 -J prints (iperf_api.c), as far as it is used.

@@ -57,8 +57,9 @@ func (Netperf) length(p Params) time.Duration { return seconds(wholeSeconds(p.Wi
 
 // Serve is netserver in the foreground.
 func (w Netperf) Serve(p Params) (Program, error) {
-	serve := timed(Program{Argv: []string{"netserver", "-D", "-p", "{port}"}, Port: true, Ready: "tcp"}, 0, w.length(p))
+	serve := timed(Program{Argv: []string{"netserver", "-D", "-L", "{bind}", "-p", "{port}"}, AnyAddress: anyAddress(p.Cell), Port: true, Ready: "tcp"}, 0, w.length(p))
 	serve.Timeout += netperfPadding
+	serve.NetAdmin = p.Cell.CongestionControl != ""
 	return serve, nil
 }
 
@@ -94,7 +95,7 @@ func (w Netperf) Drive(p Params, server netip.AddrPort) (Program, error) {
 		argv = append(argv, "-K", c.CongestionControl+","+c.CongestionControl)
 	}
 	argv = append(argv, "-P", ","+data, "-k", strings.Join(netperfKeys(), ","))
-	drive := timed(Program{Argv: argv}, 0, w.length(p))
+	drive := timed(Program{Argv: argv, NetAdmin: c.CongestionControl != ""}, 0, w.length(p))
 	drive.Timeout += netperfPadding
 	return drive, nil
 }

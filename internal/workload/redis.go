@@ -52,17 +52,36 @@ func (Redis) Spec() Spec {
 // before the first request, or empty answers would be measured: it is loaded
 // from an append-only file, which a server that is only read never writes to.
 func (Redis) Serve(p Params) (Program, error) {
-	argv := []string{"redis-server", "--port", "{port}", "--bind", anyAddress(p.Cell), "--protected-mode", "no", "--daemonize", "no", "--save", "", "--dir", "{dir}"}
-	serve := Program{Port: true, Ready: "tcp"}
+	argv := []string{"redis-server", "{dir}/" + redisConfig, "--port", "{port}", "--bind", "{bind}", "--protected-mode", "yes", "--daemonize", "no", "--save", "", "--dir", "{dir}"}
+	serve := Program{Port: true, Ready: "tcp", AnyAddress: anyAddress(p.Cell), Files: map[string]string{redisConfig: redisSettings(p.Token)}}
 	if p.Cell.Test == "get" {
 		argv = append(argv, "--appendonly", "yes", "--appendfilename", "appendonly.aof")
 		value := strings.Repeat("x", max(p.Cell.MessageBytes, 1))
-		serve.Files = map[string]string{"appendonly.aof": redisCommand("SELECT", "0") + redisCommand("SET", redisKey, value)}
+		serve.Files["appendonly.aof"] = redisCommand("SELECT", "0") + redisCommand("SET", redisKey, value)
 	} else {
 		argv = append(argv, "--appendonly", "no")
 	}
 	serve.Argv = argv
 	return redisTimed(serve), nil
+}
+
+// redisConfig is the file with what no argument shall show.
+const redisConfig = "redis.conf"
+
+// redisSettings admit only who knows the sample's token, and take away the commands that
+// reach beyond keys: files, other servers, code. The names are those of 6.2 and later, as
+// an unknown one is an error. redis-benchmark asks for CONFIG, and goes on without.
+func redisSettings(token string) string {
+	var b strings.Builder
+	if token != "" {
+		fmt.Fprintf(&b, "requirepass %s\n", token)
+	}
+	for _, command := range []string{
+		"CONFIG", "MODULE", "DEBUG", "SHUTDOWN", "REPLICAOF", "SLAVEOF", "MIGRATE", "EVAL", "EVALSHA", "SCRIPT", "ACL", "SAVE", "BGSAVE", "BGREWRITEAOF",
+	} {
+		fmt.Fprintf(&b, "rename-command %s \"\"\n", command)
+	}
+	return b.String()
 }
 
 // redisCommand is a command as the Redis protocol and its append-only file have it.
@@ -86,6 +105,9 @@ func (Redis) Drive(p Params, server netip.AddrPort) (Program, error) {
 	host, port := target(server)
 	c := p.Cell
 	argv := []string{"redis-benchmark", "-h", host, "-p", port}
+	if p.Token != "" {
+		argv = append(argv, "-a", p.Token)
+	}
 	if c.MessageBytes > 0 {
 		argv = append(argv, "-d", strconv.Itoa(c.MessageBytes))
 	}

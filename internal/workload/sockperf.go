@@ -62,7 +62,7 @@ func (Sockperf) Serve(p Params) (Program, error) {
 	}
 	lead, length := sockperfTime(p)
 	return timed(Program{
-		Argv: append(argv, "-i", anyAddress(p.Cell), "-p", "{port}"),
+		Argv: append(argv, "-i", "{bind}", "-p", "{port}"), AnyAddress: anyAddress(p.Cell),
 		Port: true, Ready: ready, Interrupt: true,
 	}, lead, length), nil
 }

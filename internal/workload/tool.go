@@ -59,7 +59,8 @@ func target(server netip.AddrPort) (host, port string) {
 	return server.Addr().String(), strconv.Itoa(int(server.Port()))
 }
 
-// anyAddress is what a server binds to.
+// anyAddress is what a server binds to where the measured address is not its own
+// (Program.AnyAddress).
 func anyAddress(c result.Cell) string {
 	if c.Family == "ipv6" {
 		return "::"

@@ -104,12 +104,13 @@ func (w wire) run(t *testing.T, p workload.Params, during func()) fixture {
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
 	c := p.Cell
+	p.Token = "tokentoken"
 	serve, err := find(t, c.Workload).Serve(p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var session agent.ServeResult
-	if err := w.server.Call(ctx, agent.MethodServe, agent.ServeParams{Program: serve}, &session); err != nil {
+	if err := w.server.Call(ctx, agent.MethodServe, agent.ServeParams{Program: serve, Address: w.address[c.Family].String()}, &session); err != nil {
 		t.Fatal(err)
 	}
 	target := netip.AddrPortFrom(w.address[c.Family], session.Port)
@@ -221,7 +222,9 @@ func TestTools(t *testing.T) {
 func TestRedisGetHasAValue(t *testing.T) {
 	w := newWire(t)
 	needTools(t, "redis")
-	serve, err := find(t, "redis").Serve(paramsOf(result.Cell{Workload: "redis", Test: "get", MessageBytes: 1000}))
+	p := paramsOf(result.Cell{Workload: "redis", Test: "get", MessageBytes: 1000})
+	p.Token = "tokentoken"
+	serve, err := find(t, "redis").Serve(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,11 +232,16 @@ func TestRedisGetHasAValue(t *testing.T) {
 	if err := w.server.Call(t.Context(), agent.MethodServe, agent.ServeParams{Program: serve}, &session); err != nil {
 		t.Fatal(err)
 	}
-	res, err := w.runner.Run(t.Context(), exec.Cmd{NetNS: w.clientNS, Argv: []string{
-		"redis-cli", "-h", w.address[""].String(), "-p", fmt.Sprint(session.Port), "strlen", "key:__rand_int__",
-	}})
-	if got := strings.TrimSpace(string(res.Stdout)); err != nil || got != "1000" {
-		t.Errorf("the value has %q bytes, %v", got, err)
+	for _, k := range []struct{ password, command, want string }{
+		{"tokentoken", "strlen key:__rand_int__", "1000"},
+		{"", "strlen key:__rand_int__", "NOAUTH"}, {"wrong", "ping", "NOAUTH"},
+		{"tokentoken", "config get dir", "unknown command"}, {"tokentoken", "module list", "unknown command"}, {"tokentoken", "eval return 0", "unknown command"},
+	} {
+		res, err := w.runner.Run(t.Context(), exec.Cmd{NetNS: w.clientNS, Env: []string{"REDISCLI_AUTH=" + k.password}, Argv: append([]string{
+			"redis-cli", "-h", w.address[""].String(), "-p", fmt.Sprint(session.Port)}, strings.Fields(k.command)...)})
+		if got := string(res.Stdout); err != nil || !strings.Contains(got, k.want) {
+			t.Errorf("%s with password %q: %q, %v, want %s", k.command, k.password, got, err, k.want)
+		}
 	}
 	if err := w.server.Call(t.Context(), agent.MethodFinish, agent.FinishParams{Session: session.Session}, nil); err != nil {
 		t.Error(err)

@@ -30,12 +30,20 @@ type Program struct {
 	Native *traffic.Config `json:"native,omitempty"`
 	// Argv is a tool; Argv[0] is looked up in PATH at the place. In every
 	// argument "{address}", "{port}" and "{dir}" (a scratch folder of this run,
-	// removed after it) are replaced by the agent.
+	// removed after it) are replaced by the agent, and in a serving tool's "{bind}" (the
+	// address to listen on) and "{listen}" (the same with the port). An agent that is root
+	// runs tools as another user, who owns {dir}.
 	Argv []string `json:"argv,omitempty"`
+	// AnyAddress is what {bind} is where the measured address is none of the place's own,
+	// as that of a service: "0.0.0.0" or "::".
+	AnyAddress string `json:"any_address,omitempty"`
 	// Env adds to the tool's environment, "LC_ALL=C".
 	Env []string `json:"env,omitempty"`
 	// Files are written into {dir} before the start: name to content.
 	Files map[string]string `json:"files,omitempty"`
+	// NetAdmin lets a tool set a congestion control that the machine does not allow
+	// to all users.
+	NetAdmin bool `json:"net_admin,omitempty"`
 	// Placement has a tool run on the CPUs that traffic.Place chooses.
 	Placement string `json:"placement,omitempty"`
 	// Port asks the agent for a free port for {port} (TCP and UDP alike).

@@ -10,7 +10,7 @@ DOCUMENTATION = r"""
 module: agents_gone
 short_description: End the agents of cnibench that a killed run left
 description:
-  - Ends each process whose program is in a folder; an agent ends what it started itself.
+  - Ends each process whose program is the file cnibench of a folder, and no other; an agent ends what it started itself.
 options:
   dir:
     description: The folder of the agent's program.
@@ -50,7 +50,8 @@ def agents(folder):
             program = os.readlink("/proc/%s/exe" % pid)
         except OSError:  # it has ended, or is another user's
             continue
-        if program.startswith(folder.rstrip("/") + "/"):
+        # A program that was replaced while it ran has a mark behind its name.
+        if program in (os.path.join(folder, "cnibench"), os.path.join(folder, "cnibench") + " (deleted)"):
             found.append(int(pid))
     return sorted(found)
 

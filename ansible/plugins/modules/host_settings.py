@@ -258,7 +258,7 @@ def main():
         made += made_by_tuned(module.params["tuned"])
     if not asked and not module.check_mode:
         folder = os.path.dirname(kept.path)
-        if os.path.isdir(folder) and not os.listdir(folder):
+        if os.path.isdir(folder) and not os.listdir(folder) and not os.path.ismount(folder):
             os.rmdir(folder)
     module.exit_json(
         changed=bool(changed or restored),

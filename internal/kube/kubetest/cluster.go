@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -41,10 +43,21 @@ type Cluster struct {
 	// Refuse is why no program can be started in a pod now, as of a kubelet that is
 	// away; nil: one can.
 	Refuse func() error
+	// Version is that of the agents; "" is this program's own.
+	Version string
+	// Lose tells of updates that are carried out and whose answers are lost, by their
+	// verb and kind; nil: none.
+	Lose func(verb, kind string) bool
 
-	nodes   []string
-	mu      sync.Mutex
-	streams map[kube.Target][]context.CancelFunc
+	// Unconditional are the deletions that no UID bounds to one object, "pods web": an
+	// object that somebody created under the same name would go.
+	Unconditional []string
+
+	versions int // of leases
+	made     int // objects
+	nodes    []string
+	mu       sync.Mutex
+	streams  map[kube.Target][]context.CancelFunc
 }
 
 // New is a cluster of some nodes; they have the address Loopback.
@@ -56,6 +69,7 @@ func New(nodes ...string) *Cluster {
 	c := &Cluster{API: fake.NewClientset(objects...), nodes: nodes, streams: map[kube.Target][]context.CancelFunc{}}
 	c.API.PrependReactor("create", "*", c.create)
 	c.API.PrependReactor("delete", "*", c.delete)
+	c.API.PrependReactor("update", "leases", c.update)
 	c.API.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		if c.Lacks != nil && c.Lacks("list", "nodes") {
 			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New("not allowed to"))
@@ -101,7 +115,7 @@ func (c *Cluster) exec(ctx context.Context, in kube.Target, _ []string, s kube.S
 	c.streams[in] = append(c.streams[in], cancel)
 	c.mu.Unlock()
 	ended := make(chan int, 1)
-	go func() { ended <- agent.Serve(ctx, s.Stdin, s.Stdout) }()
+	go func() { ended <- agent.ServeAs(ctx, s.Stdin, s.Stdout, c.Version) }()
 	select {
 	case status := <-ended:
 		if status != 0 {
@@ -138,6 +152,10 @@ func (c *Cluster) create(action clienttesting.Action) (bool, runtime.Object, err
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: kind}, meta.GetName(), errors.New("not allowed to"))
 	}
 	meta.SetCreationTimestamp(metav1.Now())
+	c.mu.Lock()
+	c.made++
+	meta.SetUID(types.UID(fmt.Sprintf("uid-%d", c.made)))
+	c.mu.Unlock()
 	switch o := object.(type) {
 	case *corev1.Pod:
 		if c.Change != nil {
@@ -203,9 +221,45 @@ func (c *Cluster) serve(svc *corev1.Service) error {
 	})
 }
 
+// update refuses that of an old version, as an API server does, and may lose the answer.
+func (c *Cluster) update(action clienttesting.Action) (bool, runtime.Object, error) {
+	resource := action.GetResource()
+	next := action.(clienttesting.UpdateAction).GetObject().DeepCopyObject()
+	meta, err := apimeta.Accessor(next)
+	if err != nil {
+		return true, nil, err
+	}
+	old, err := c.API.Tracker().Get(resource, action.GetNamespace(), meta.GetName())
+	if err != nil {
+		return true, nil, err
+	}
+	before, err := apimeta.Accessor(old)
+	if err != nil {
+		return true, nil, err
+	}
+	// An update without a version is of whatever there is.
+	if v := meta.GetResourceVersion(); v != "" && v != before.GetResourceVersion() {
+		return true, nil, apierrors.NewConflict(resource.GroupResource(), meta.GetName(), errors.New("the object has been modified"))
+	}
+	c.mu.Lock()
+	c.versions++
+	meta.SetResourceVersion(strconv.Itoa(c.versions))
+	c.mu.Unlock()
+	if err := c.API.Tracker().Update(resource, next, action.GetNamespace()); err != nil {
+		return true, nil, err
+	}
+	if c.Lose != nil && c.Lose("update", resource.Resource) {
+		return true, nil, apierrors.NewTimeoutError("no answer", 0)
+	}
+	return true, next, nil
+}
+
 // delete ends what runs in a pod, and what is in a namespace.
 func (c *Cluster) delete(action clienttesting.Action) (bool, runtime.Object, error) {
 	name := action.(clienttesting.DeleteAction).GetName()
+	if err := c.bounded(action, name); err != nil {
+		return true, nil, err
+	}
 	switch action.GetResource().Resource {
 	case "pods":
 		c.Cut(kube.Target{Namespace: action.GetNamespace(), Pod: name})
@@ -222,6 +276,27 @@ func (c *Cluster) delete(action clienttesting.Action) (bool, runtime.Object, err
 		}
 	}
 	return false, nil, nil
+}
+
+// bounded refuses a deletion whose UID is not the object's, as an API server does.
+func (c *Cluster) bounded(action clienttesting.Action, name string) error {
+	resource := action.GetResource()
+	only := action.(clienttesting.DeleteActionImpl).DeleteOptions.Preconditions
+	if only == nil || only.UID == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.Unconditional = append(c.Unconditional, resource.Resource+" "+name)
+		return nil
+	}
+	object, err := c.API.Tracker().Get(resource, action.GetNamespace(), name)
+	if err != nil {
+		return err
+	}
+	meta, err := apimeta.Accessor(object)
+	if err == nil && meta.GetUID() != *only.UID {
+		err = apierrors.NewConflict(resource.GroupResource(), name, errors.New("the UID is another"))
+	}
+	return err
 }
 
 func (c *Cluster) empty(resource schema.GroupVersionResource, namespace string) error {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
@@ -61,8 +60,8 @@ func (b *Bed) placeFacts(ctx context.Context, e *end) (result.PlaceFacts, error)
 	if err := b.startAgent(ctx, e); err != nil {
 		return result.PlaceFacts{}, err
 	}
-	var f agent.Facts
-	if err := e.agent.Call(ctx, agent.MethodFacts, nil, &f); err != nil {
+	f, err := e.agent.Facts(ctx)
+	if err != nil {
 		return result.PlaceFacts{}, fmt.Errorf("%s: facts: %w", e.name(), err)
 	}
 	return result.PlaceFacts{Node: e.host.Name, Kernel: f.Kernel, MTUs: f.MTUs, Sysctls: f.Sysctls, Offloads: f.Offloads}, nil

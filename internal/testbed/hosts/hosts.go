@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"sync"
 	"time"
 
@@ -44,8 +45,10 @@ type Bed struct {
 	ends     [2]*end
 	profiles []profile.Profile
 	pods     *pods // nil: the hosts are nodes of no Kubernetes
-	ready    bool  // Bootstrap went well
-	standing bool  // the program is on the hosts
+	// kubeconfig is that of the control plane, in memory; nil: it was not fetched.
+	kubeconfig *os.File
+	ready      bool // Bootstrap went well
+	standing   bool // the program is on the hosts
 	// held keeps the hosts' locks, by name; nil: occupy was not called.
 	held map[string]*lock
 	who  string // what the locks say of this command
@@ -99,6 +102,10 @@ func Open(ctx context.Context, o Options) (*Bed, error) {
 func (b *Bed) Release() error {
 	err := b.closePods(context.Background())
 	b.vacate()
+	if b.kubeconfig != nil {
+		err = errors.Join(err, b.kubeconfig.Close())
+		b.kubeconfig = nil
+	}
 	return errors.Join(err, b.player.close())
 }
 
@@ -258,29 +265,40 @@ func (e *end) place() testbed.Place {
 	}
 }
 
-// startAgent starts the agent of a host, where none lives, and reads the MTUs.
+// startAgent starts the agent of a host, where none lives, and reads the MTUs. One that
+// does not answer is ended, so that the next call starts another.
 func (b *Bed) startAgent(ctx context.Context, e *end) error {
 	if e.agent != nil && e.mtus != nil {
 		return nil
 	}
 	if e.agent == nil {
-		p, err := b.options.Runner.StartPiped(context.WithoutCancel(ctx), e.host.ssh(e.host.agent(), "agent"))
-		if err != nil {
+		if err := b.greet(ctx, e, answerWithin); err != nil {
 			return fmt.Errorf("agent on %s: %w", e.name(), err)
 		}
-		wait := func() error { return e.host.told(p.Wait()) }
-		a, err := agent.NewClient(ctx, agent.Transport{Stdin: p.Stdin, Stdout: p.Stdout, Stderr: p.Stderr, Wait: wait, Kill: p.Kill})
-		if err != nil {
-			return fmt.Errorf("agent on %s: %w", e.name(), err)
-		}
-		e.agent = a
 	}
-	var f agent.Facts
-	if err := e.agent.Call(ctx, agent.MethodFacts, nil, &f); err != nil {
-		return fmt.Errorf("%s: facts: %w", e.name(), err)
+	f, err := e.agent.Facts(ctx)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("%s: facts: %w", e.name(), err), e.agent.Close())
+		e.agent = nil
+		return err
 	}
 	e.mtus = f.MTUs
 	return nil
+}
+
+// greet starts the agent of a host and waits for its greeting.
+func (b *Bed) greet(ctx context.Context, e *end, within time.Duration) error {
+	p, err := b.options.Runner.StartPiped(context.WithoutCancel(ctx), e.host.ssh(e.host.agent(), "agent"))
+	if err != nil {
+		return err
+	}
+	wait := func() error { return e.host.told(p.Wait()) }
+	ctx, cancel := context.WithTimeoutCause(ctx, within, &HostError{
+		Host: e.host.Name, Lost: true, Text: fmt.Sprintf("no greeting within %v", within), Cure: "see whether it is overloaded, or the network between",
+	})
+	defer cancel()
+	e.agent, err = agent.NewClient(ctx, agent.Transport{Stdin: p.Stdin, Stdout: p.Stdout, Stderr: p.Stderr, Wait: wait, Kill: p.Kill})
+	return err
 }
 
 // Close ends the agents and puts both hosts back as they were.

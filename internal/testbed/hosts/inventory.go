@@ -9,12 +9,17 @@ import (
 	"net/netip"
 	"path/filepath"
 	"strings"
+	"time"
 
+	"github.com/cnibench/cnibench/internal/answer"
 	"github.com/cnibench/cnibench/internal/exec"
 )
 
 // defaultDir is where the roles keep things on a host.
 const defaultDir = "/var/lib/cnibench"
+
+// inventoryWithin bounds the reading of an inventory, which may be a program.
+const inventoryWithin = time.Minute
 
 // defaultKubeconfig is where kubeadm writes the administrator's.
 const defaultKubeconfig = "/etc/kubernetes/admin.conf"
@@ -61,7 +66,12 @@ func read(ctx context.Context, r *exec.Runner, path string, env []string) (Inven
 		return inv, err
 	}
 	inv.Path = abs
+	ctx, cancel := context.WithTimeoutCause(ctx, inventoryWithin, fmt.Errorf("ansible-inventory did not end within %v", inventoryWithin))
+	defer cancel()
 	res, err := r.Run(ctx, exec.Cmd{Argv: []string{"ansible-inventory", "-i", abs, "--list"}, Env: env})
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
 	if err != nil {
 		return inv, fmt.Errorf("read the inventory: %w", err)
 	}
@@ -140,15 +150,43 @@ func newHost(name string, vars map[string]any) (Host, error) {
 		Kubeconfig: text("cnibench_kubeconfig", defaultKubeconfig),
 	}
 	h.Data = text("cnibench_address", h.Address)
+	if h.Device != "" && !answer.Device(h.Device) {
+		errs = append(errs, fmt.Errorf("%s: cnibench_device %q: no device has such a name", name, h.Device))
+	}
 	for _, secret := range []string{"ansible_password", "ansible_ssh_pass"} {
 		if _, there := vars[secret]; there {
 			errs = append(errs, fmt.Errorf("%s: %s is not taken: use a key, which no command line shows", name, secret))
 		}
 	}
-	if !filepath.IsAbs(h.Dir) || filepath.Clean(h.Dir) == "/" {
-		errs = append(errs, fmt.Errorf("%s: cnibench_dir %q: want a folder of its own, from the root", name, h.Dir))
+	if !ownFolder(h.Dir) {
+		errs = append(errs, fmt.Errorf("%s: cnibench_dir %q: want a folder of its own, from the root, such as /opt/cnibench: what the roles put there is removed", name, h.Dir))
 	}
 	return h, errors.Join(errs...)
+}
+
+// ownFolder reports whether a folder can be one that is cnibench's alone: none that a
+// system has, and none of a system's own trees.
+func ownFolder(dir string) bool {
+	clean := filepath.Clean(dir)
+	if !filepath.IsAbs(dir) || strings.Count(clean, "/") < 2 || strings.ContainsAny(dir, "\n\x00") {
+		return false
+	}
+	for _, tree := range []string{"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/sbin", "/sys", "/usr"} {
+		if strings.HasPrefix(clean, tree+"/") {
+			return false
+		}
+	}
+	switch filepath.Dir(clean) {
+	case "/home":
+		return false // somebody's home
+	case "/var":
+		return false // /var/lib, /var/log …
+	}
+	switch clean {
+	case "/run/lock", "/run/netns", "/run/user", "/run/systemd":
+		return false
+	}
+	return true
 }
 
 // agent is the program on the host.

@@ -20,19 +20,41 @@ import (
 // holdHost is a shell script that makes its caller the only one on a host, for as
 // long as its input is open: whatever kills this program lets the host go. Its
 // arguments are the lock's file and who wants it. The file goes with the lock; who
-// opened one that somebody took away meanwhile holds nothing. A lock that the same
-// one holds is of a connection that broke, which the host does not know yet; of one
-// that nobody comes back for, it would never know: without a line for some seconds
-// (the third argument) it lets go by itself.
+// opened one that somebody took away meanwhile holds nothing. It is in a folder that only
+// its user may enter: in a folder for everybody, anybody could hold the lock, lead the
+// file elsewhere or name a process to be killed. A lock that the same one holds is of a
+// connection that broke, which the host does not know yet: the process is ended if it is
+// seen to hold this very lock. Of one that nobody comes back for, the host would never
+// know: without a line for some seconds (the third argument) it lets go by itself.
 const holdHost = `command -v flock >/dev/null || { echo "cannot: it has no flock, of util-linux"; exit; }
-( : >>"$1" ) 2>/dev/null || { echo "cannot: $1 cannot be written there"; exit; }
-exec 9>>"$1"
-flock -n 9 || { [ "$(sed -n 1p "$1")" = "$2" ] && kill "$(sed -n 2p "$1")" && flock -w 5 9; } || { echo "busy $(sed -n 1p "$1")"; exit; }
+d=$(dirname "$1")
+umask 077
+for try in 1 2 3 4 5; do
+	mkdir "$d" 2>/dev/null
+	[ "$(stat -c '%F %u %a' "$d" 2>/dev/null)" = "directory $(id -u) 700" ] || continue
+	[ ! -L "$1" ] && ( : >>"$1" ) 2>/dev/null && exec 9>>"$1" && break
+done
+[ "$(stat -c '%F %u %a' "$d" 2>/dev/null)" = "directory $(id -u) 700" ] || { echo "cannot: $d is not a folder that only its user may enter (remove it)"; exit; }
+[ -e /proc/self/fd/9 ] || { echo "cannot: $1 cannot be written there"; exit; }
+holds() {
+	this=$(stat -Lc %d:%i /proc/self/fd/9)
+	for f in "/proc/$1/fd/"*; do
+		[ "$(stat -Lc %d:%i "$f" 2>/dev/null)" = "$this" ] && return
+	done
+	return 1
+}
+mine() {
+	old=$(sed -n 2p "$1")
+	[ "$(sed -n 1p "$1")" = "$2" ] && [ -n "$old" ] && holds "$old" && kill "$old"
+}
+flock -n 9 || { mine "$1" "$2" && flock -w 5 9; } || { echo "busy $(sed -n 1p "$1")"; exit; }
 [ "$(stat -Lc %i /proc/self/fd/9)" = "$(stat -c %i "$1" 2>/dev/null)" ] || { echo "busy somebody"; exit; }
 printf '%s\n%s\n' "$2" $$ >"$1"
 echo held
 while timeout "$3" sh -c 'read -r _' 9>&-; do :; done
 rm -f "$1"
+rmdir "$d" 2>/dev/null
+exit 0
 `
 
 // A lock is of one that says so every beatEvery; after letGoAfter without a word
@@ -49,7 +71,7 @@ const closeWait = 5 * time.Second
 // a host are after the same settings.
 func (h Host) lockFile() string {
 	sum := sha256.Sum256([]byte(h.Dir))
-	return "/run/lock/cnibench-" + hex.EncodeToString(sum[:4])
+	return "/run/cnibench-hosts/" + hex.EncodeToString(sum[:4])
 }
 
 // lock is a host's, for as long as the process lives.

@@ -2,12 +2,16 @@ package hosts
 
 import (
 	"bufio"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/labtest"
@@ -20,7 +24,7 @@ func TestHoldHost(t *testing.T) {
 	labtest.Tool(t, "flock", "util-linux")
 	r := exec.NewRunner()
 	defer r.Close()
-	file := filepath.Join(t.TempDir(), "lock")
+	file := filepath.Join(t.TempDir(), "locks", "lock")
 	hold := func(who, seconds string) (*exec.Process, string) {
 		t.Helper()
 		p, err := r.StartPiped(t.Context(), exec.Cmd{Argv: []string{"sh", "-c", holdHost, "sh", file, who, seconds}})
@@ -46,8 +50,8 @@ func TestHoldHost(t *testing.T) {
 	if err := silent.Wait(); err != nil { // its input stays open
 		t.Errorf("a silent holder: %v", err)
 	}
-	if _, err := os.Stat(file); err == nil {
-		t.Error("the file of a lock that was let go is still there")
+	if _, err := os.Stat(filepath.Dir(file)); err == nil {
+		t.Error("the folder of a lock that was let go is still there")
 	}
 
 	alive := want("three", "1", "held")
@@ -67,5 +71,73 @@ func TestHoldHost(t *testing.T) {
 	}
 	if letGoAfter <= 3*beatEvery {
 		t.Errorf("a beat each %v is too slow for %v", beatEvery, letGoAfter)
+	}
+}
+
+// TestHoldHostTrustsNobody: a folder that others may enter, or that a link leads to, is
+// refused, and a process is only ended if it holds the lock: 83aa48e killed whatever
+// process a file in /run/lock named, where anybody may create files.
+func TestHoldHostTrustsNobody(t *testing.T) {
+	labtest.Tool(t, "flock", "util-linux")
+	r := exec.NewRunner()
+	defer r.Close()
+	say := func(file string) string {
+		t.Helper()
+		res, err := r.Run(t.Context(), exec.Cmd{Argv: []string{"sh", "-c", holdHost, "sh", file, "me", "1"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(res.Stdout))
+	}
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for name, err := range map[string]error{
+		"open":  errors.Join(os.Mkdir(at("open"), 0o700), os.Chmod(at("open"), 0o777)),
+		"link":  errors.Join(os.Mkdir(at("target"), 0o700), os.Symlink(at("target"), at("link"))),
+		"plain": os.WriteFile(at("plain"), nil, 0o700),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said := say(filepath.Join(at(name), "lock")); !strings.HasPrefix(said, "cannot: ") || !strings.Contains(said, at(name)) {
+			t.Errorf("%s: %q", name, said)
+		}
+	}
+
+	if err := os.Mkdir(at("own"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	victim, err := r.StartPiped(t.Context(), exec.Cmd{Argv: []string{"sleep", "600"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(at("own"), "lock")
+	if err := os.WriteFile(file, fmt.Appendf(nil, "me\n%d\n", victim.PID()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	holder, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close()
+	if err := unix.Flock(int(holder.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	if said := say(file); said != "busy me" {
+		t.Errorf("held by another: %q", said)
+	}
+	if err := victim.Signal(0); err != nil {
+		t.Errorf("the process that the file names, which does not hold the lock, is gone: %v", err)
+	}
+	_, _ = victim.Kill(), victim.Wait() // it was to be killed
+
+	if err := os.Symlink(at("stolen"), filepath.Join(at("own"), "through")); err != nil {
+		t.Fatal(err)
+	}
+	if said := say(filepath.Join(at("own"), "through")); !strings.HasPrefix(said, "cannot: ") {
+		t.Errorf("through a link: %q", said)
+	}
+	if _, err := os.Stat(at("stolen")); err == nil {
+		t.Error("a link was followed")
 	}
 }

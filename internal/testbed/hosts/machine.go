@@ -29,7 +29,8 @@ type Machine struct {
 // TakeMachine locks the machine's settings for this process. Another that has
 // them is an error.
 func TakeMachine(ctx context.Context, r *exec.Runner, dir string) (*Machine, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	// Whoever may open the folder can lock it and keep everybody else out.
+	if err := errors.Join(os.MkdirAll(filepath.Dir(dir), 0o755), os.MkdirAll(dir, 0o700), os.Chmod(dir, 0o700)); err != nil {
 		return nil, err
 	}
 	lock, err := lockMachine(dir)

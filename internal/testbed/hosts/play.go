@@ -2,19 +2,19 @@ package hosts
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-
-	"golang.org/x/sys/unix"
+	"time"
 
 	"github.com/cnibench/cnibench/ansible"
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/scratch"
 )
 
 // scratchPattern names the folders that ansible-playbook is given. The lock
@@ -25,6 +25,20 @@ const scratchPattern = "cnb-ansible-*"
 type player struct {
 	runner *exec.Runner
 	dir    *os.File // a folder of its own, locked
+	// patience is how long a playbook may take; 0: playWithin.
+	patience time.Duration
+}
+
+// playWithin is how long a playbook may take. A connection that breaks ends it earlier; this
+// bounds one whose host answers and gets nowhere, as with a program there that is stopped.
+func playWithin(name string) time.Duration {
+	switch name {
+	case "tune":
+		return 2 * time.Minute
+	case "deploy", "collect": // which copy files
+		return 30 * time.Minute
+	}
+	return 5 * time.Minute
 }
 
 // newPlayer writes the collection to a folder, as Ansible reads files alone.
@@ -32,19 +46,13 @@ func newPlayer(r *exec.Runner) (*player, error) {
 	if _, err := exec.LookPath("ansible-playbook"); err != nil {
 		return nil, errors.New("hosts are changed by Ansible, which is not here: apt-get install --no-install-recommends ansible-core")
 	}
-	path, err := os.MkdirTemp("", scratchPattern)
+	dir, err := scratch.Make(scratchPattern)
 	if err != nil {
 		return nil, err
 	}
-	p := &player{runner: r}
-	if p.dir, err = os.Open(path); err == nil {
-		err = unix.Flock(int(p.dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	}
-	if err == nil {
-		err = os.CopyFS(filepath.Join(path, "ansible_collections", "cnibench", "testbed"), ansible.Files)
-	}
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(path))
+	p := &player{runner: r, dir: dir}
+	if err := os.CopyFS(filepath.Join(dir.Name(), "ansible_collections", "cnibench", "testbed"), ansible.Files); err != nil {
+		return nil, errors.Join(err, p.close())
 	}
 	return p, nil
 }
@@ -54,26 +62,7 @@ func (p *player) close() error {
 }
 
 // ClearScratch removes what killed owners left of their folders, and names it.
-func ClearScratch() ([]string, error) {
-	left, err := filepath.Glob(filepath.Join(os.TempDir(), scratchPattern))
-	errs := []error{err}
-	var cleared []string
-	for _, path := range left {
-		f, err := os.Open(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err == nil {
-			if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-				err = os.RemoveAll(path)
-				cleared = append(cleared, path)
-			}
-			err = errors.Join(err, f.Close())
-		}
-		errs = append(errs, err)
-	}
-	return cleared, errors.Join(errs...)
-}
+func ClearScratch() ([]string, error) { return scratch.Clear(scratchPattern) }
 
 // env is what Ansible is told beside its arguments. Nothing of the user's own
 // configuration of connections is undone: it comes from the inventory.
@@ -114,19 +103,22 @@ type madeSetting struct {
 // play runs a playbook of the collection. The records are given even where it
 // fails; the error then has one line for each host.
 func (p *player) play(ctx context.Context, inventory, name string, vars map[string]any, limit string) ([]record, error) {
-	data, err := json.Marshal(vars)
+	text, err := unsafeVars(vars)
 	if err != nil {
 		return nil, err
 	}
-	file := filepath.Join(p.dir.Name(), "vars.json")
-	if err := os.WriteFile(file, data, 0o600); err != nil {
+	file := filepath.Join(p.dir.Name(), "vars.yml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return nil, err
 	}
 	argv := []string{"ansible-playbook", "-i", inventory, "-e", "@" + file, "cnibench.testbed." + name}
 	if limit != "" {
 		argv = append(argv, "--limit", limit)
 	}
-	res, err := p.runner.Run(ctx, exec.Cmd{Argv: argv, Env: p.env()})
+	within := cmp.Or(p.patience, playWithin(name))
+	bounded, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	res, err := p.runner.Run(bounded, exec.Cmd{Argv: argv, Env: p.env()})
 	records, rest := parseRecords(res.Stdout)
 	if err == nil {
 		return records, nil
@@ -136,6 +128,12 @@ func (p *player) play(ctx context.Context, inventory, name string, vars map[stri
 	}
 	if failed := failures(records); failed != nil {
 		return records, failed
+	}
+	if bounded.Err() != nil {
+		return records, &HostError{
+			Host: cmp.Or(limit, "the hosts"), Lost: true,
+			Text: fmt.Sprintf("%s did not end within %v", name, within), Cure: "see whether a program there is stopped or hangs: ps -eo pid,stat,args",
+		}
 	}
 	return records, fmt.Errorf("%s: %w %s", name, err, rest)
 }

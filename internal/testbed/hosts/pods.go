@@ -7,11 +7,12 @@ import (
 	"maps"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/agent"
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/kube"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed"
@@ -27,19 +28,43 @@ type pods struct {
 // HasCluster tells whether the inventory names the control plane of a Kubernetes.
 func (b *Bed) HasCluster() bool { return b.inventory.ControlPlane != nil }
 
-// Kubeconfig fetches the control plane's, once, into a file that Release removes.
+// Kubeconfig fetches the control plane's, once, and keeps what kube.Reduce leaves of it in
+// memory: no file with credentials survives a kill. The path leads there as long as the
+// testbed is open.
 func (b *Bed) Kubeconfig(ctx context.Context) (string, error) {
-	path := filepath.Join(b.player.dir.Name(), "kubeconfig")
-	if _, err := os.Stat(path); err == nil {
-		return path, nil
+	if b.kubeconfig != nil {
+		return inMemory(b.kubeconfig), nil
 	}
 	h := *b.inventory.ControlPlane
 	text, err := h.run(ctx, b.options.Runner, "cat", "--", h.Kubeconfig)
 	if err != nil {
 		return "", fmt.Errorf("the kubeconfig of %s (cnibench_kubeconfig names another): %w", h.Name, err)
 	}
-	return path, os.WriteFile(path, []byte(text), 0o600)
+	reduced, err := kube.Reduce([]byte(text))
+	if err != nil {
+		return "", fmt.Errorf("the kubeconfig of %s (cnibench_kubeconfig names another): %w", h.Name, err)
+	}
+	b.kubeconfig, err = keepInMemory(reduced)
+	if err != nil {
+		return "", err
+	}
+	return inMemory(b.kubeconfig), nil
 }
+
+// keepInMemory makes a file without a name, which ends with this process.
+func keepInMemory(data []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate("kubeconfig", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("a file in memory: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "kubeconfig")
+	if _, err := f.Write(data); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func inMemory(f *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", f.Fd()) }
 
 // Addresses are those that traffic to client and server is sent to; Bootstrap
 // comes first.
@@ -104,8 +129,8 @@ func (b *Bed) podEnds(ctx context.Context, cell result.Cell) (testbed.Ends, erro
 		if i < 0 {
 			return testbed.Ends{}, fmt.Errorf("%s is on node %s, which is neither the client nor the server of the inventory", p.Name, p.Node)
 		}
-		var f agent.Facts
-		if err := p.Agent.Call(ctx, agent.MethodFacts, nil, &f); err != nil {
+		f, err := p.Agent.Facts(ctx)
+		if err != nil {
 			return testbed.Ends{}, fmt.Errorf("%s: facts: %w", p.Name, err)
 		}
 		p.Settings, p.Doubts = inPod(cell.Profile, b.ends[i], f.Sysctls)

@@ -3,6 +3,7 @@ package hosts
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -216,5 +217,49 @@ func TestRoles(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(filepath.Join(b.dir, "kept")); len(left) > 0 {
 		t.Errorf("kept: %v", left)
+	}
+}
+
+// TestResetLeavesOthers: in a folder that is not the agent's alone, only the agent's own
+// program is ended and deleted: with cnibench_dir: /opt, 83aa48e did that to all under
+// /opt/agent.
+func TestResetLeavesOthers(t *testing.T) {
+	b := newBench(t)
+	at := func(name string) string { return filepath.Join(b.dir, name) }
+	b.roles(t, false, []role{{"benchmark_agent", map[string]any{"benchmark_agent_program": at("program"), "benchmark_agent_dir": at("agent")}}})
+	sleep, err := os.ReadFile("/bin/sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	started := map[string]*exec.Process{}
+	for _, name := range []string{"theirs", "cnibench"} {
+		if err := errors.Join(os.RemoveAll(at("agent/"+name)), os.WriteFile(at("agent/"+name), sleep, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		if started[name], err = b.runner.StartPiped(t.Context(), exec.Cmd{Argv: []string{at("agent/" + name), "600"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reset := []role{{"reset", map[string]any{
+		"reset_state_dir": at("kept"), "reset_agent_dir": at("agent"), "reset_cni_config_dir": at("net.d"), "reset_modules_dir": at("modules"),
+	}}}
+	b.roles(t, false, reset)
+	if err := started["cnibench"].Wait(); err == nil {
+		t.Error("the agent was not ended")
+	}
+	if err := started["theirs"].Signal(0); err != nil {
+		t.Errorf("the other program was ended: %v", err)
+	}
+	_, _ = started["theirs"].Kill(), started["theirs"].Wait() // it was to be killed
+	left, err := os.ReadDir(at("agent"))
+	if err != nil || len(left) != 1 || left[0].Name() != "theirs" {
+		t.Errorf("left in the folder: %v, %v", left, err)
+	}
+	if err := os.Remove(at("agent/theirs")); err != nil {
+		t.Fatal(err)
+	}
+	b.roles(t, false, reset)
+	if _, err := os.Stat(at("agent")); err == nil {
+		t.Error("the empty folder is still there")
 	}
 }

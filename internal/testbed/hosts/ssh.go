@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/answer"
 	"github.com/cnibench/cnibench/internal/exec"
 )
 
@@ -22,7 +23,8 @@ type HostError struct {
 }
 
 func (e *HostError) Error() string {
-	s := e.Host + ": " + e.Text
+	// What a host said may be in it, and must not steer a terminal.
+	s := answer.Text(e.Host + ": " + e.Text)
 	if e.Cure != "" {
 		s += " (" + e.Cure + ")"
 	}
@@ -173,6 +175,7 @@ type facts struct {
 	freeBytes            int64 // for the roles' folder
 	passingBytes         int64 // free in passing
 	root                 bool
+	mount                bool // the roles' folder is a mount point
 	python, ip           bool
 	device               string
 	mtu                  int // of the device, bytes; 0: not told
@@ -195,6 +198,7 @@ echo "python=$(command -v python3)"
 echo "ip=$(command -v ip)"
 echo "passing=$(df -Pk ` + passing + ` | awk 'END { print $4 }')"
 echo "free=$(df -Pk "$d" | awk 'END { print $4 }')"
+echo "mount=$(awk -v d="$(readlink -f "$1")" '$5 == d { print 1; exit }' /proc/self/mountinfo)"
 echo "cpus=$(grep -c ^processor /proc/cpuinfo)"
 echo "model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
 echo "memory=$(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo)"

@@ -66,9 +66,13 @@ func TestCheck(t *testing.T) {
 		{"/usr/bin/python3", "", "no python3"},
 		{"/sbin/ip", "", "iproute2"},
 		{"passing=100000000", "passing=1", "0 MiB are free in /tmp"},
+		{"free=100000000", "free=100000000\nmount=1", "/d is a mount point, which cannot be removed afterwards (name a folder in it: cnibench_dir: /d/cnibench)"},
 		{"free=100000000", "free=1", "0 MiB are free for /d"},
 		{"mtu=1500", "mtu=", "has no device eth0"},
 		{"device=eth0\nmtu=1500", "device=\nmtu=", "no route to the other end"},
+		{"device=eth0", "device={{ lookup('pipe', 'id') }}", "which cannot be one"},
+		{"device=eth0", "device=-K", "which cannot be one"},
+		{"device=eth0", "device=eth0\nkernel=6.1 \x1b[2J", `kernel release "6.1 ?[2J", which cannot be one`},
 	} {
 		var f facts
 		for line := range strings.Lines(strings.Replace(good, c.from, c.to, 1)) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/answer"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
 )
@@ -70,7 +71,11 @@ const mtuName = "mtu"
 // read takes what a host says is in force.
 func (e *end) read(name string, r record) error {
 	e.values, e.mtus = map[string]string{}, nil
-	for k, v := range r.Values {
+	values, err := answer.Values(r.Values)
+	if err != nil {
+		return &HostError{Host: e.host.Name, Text: err.Error(), Cure: "find out what answers there before anything else"}
+	}
+	for k, v := range values {
 		if plainName(k) != mtuName { // a record has the MTU of the device itself
 			e.values[plainName(k)] = v
 		}
@@ -99,12 +104,12 @@ func settingsOf(r record) []result.Setting {
 		if plainName(s.Name) == mtuName {
 			continue
 		}
-		out := result.Setting{Name: plainName(s.Name), Asked: s.Asked, Reason: s.Reason}
+		out := result.Setting{Name: answer.Line(plainName(s.Name)), Asked: answer.Line(s.Asked), Reason: answer.Line(s.Reason)}
 		if s.Before != nil {
-			out.Before = *s.Before
+			out.Before = answer.Line(*s.Before)
 		}
 		if s.Value != nil {
-			out.Value = *s.Value
+			out.Value = answer.Line(*s.Value)
 		}
 		all = append(all, out)
 	}

@@ -79,7 +79,14 @@ func (c *cluster) force(ctx context.Context) error {
 	now := int64(0)
 	var errs []error
 	for _, st := range c.stands {
-		err := c.client.API.CoreV1().Pods(c.namespace(st.spot)).Delete(ctx, st.pod, metav1.DeleteOptions{GracePeriodSeconds: &now})
+		pods := c.client.API.CoreV1().Pods(c.namespace(st.spot))
+		pod, err := pods.Get(ctx, st.pod, metav1.GetOptions{})
+		if err == nil && pod.Labels[runLabel] != c.run {
+			continue // another has the name by now
+		}
+		if err == nil {
+			err = pods.Delete(ctx, st.pod, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
+		}
 		if kube.IsNotFound(err) {
 			continue
 		}

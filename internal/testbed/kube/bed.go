@@ -37,6 +37,9 @@ type Options struct {
 	Pairs string
 	// Image is that of the pods: this program, which each node has or can pull.
 	Image string
+	// Version is that of this program, which the agents in the image must have too; "":
+	// they are not compared.
+	Version string
 	// Privileged lets pods have all rights on their nodes, which probes of the kernel
 	// need (counters, stacks).
 	Privileged bool

@@ -3,7 +3,6 @@ package kube
 import (
 	"context"
 	"errors"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -123,6 +122,35 @@ func TestEveryPathHasItsEnds(t *testing.T) {
 	}
 	if names := left(t, c); len(names) > 0 {
 		t.Errorf("left: %v", names)
+	}
+}
+
+// TestAgentsOfAnotherVersion: an image of another version is an error with its cure, and one
+// of which nobody can tell is said.
+func TestAgentsOfAnotherVersion(t *testing.T) {
+	for _, k := range []struct{ image, program, want, said string }{
+		{"v1.2.3", "v1.2.3", "", ""},
+		{"v1.2.3", "v1.2.4", "image image holds cnibench v1.2.3, and this program is v1.2.4 (give the nodes", ""},
+		{"devel", "v1.2.4", "", "is not known"},
+		{"v1.2.3", "", "", ""},
+	} {
+		c := kubetest.New("a", "b")
+		c.Version = k.image
+		b, heard := open(t, c)
+		b.clusters[0].options.Version = k.program
+		_, err := b.Prepare(t.Context(), []result.Cell{cell(result.PathPodToPod, result.InterHost)})
+		if (err == nil) != (k.want == "") || err != nil && !strings.Contains(err.Error(), k.want) {
+			t.Errorf("%+v: %v", k, err)
+		}
+		if heard.has("is not known") != (k.said != "") {
+			t.Errorf("%+v: said %q", k, heard.lines)
+		}
+		if err := b.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if names := left(t, c); len(names) > 0 {
+			t.Errorf("left: %v", names)
+		}
 	}
 }
 
@@ -267,34 +295,6 @@ func TestNoBaselineWithoutHostPods(t *testing.T) {
 	}
 }
 
-func TestRunsThatDoNotGoOn(t *testing.T) {
-	me, err := self()
-	if err != nil {
-		t.Fatal(err)
-	}
-	boot, _, _ := strings.Cut(me, " ")
-	now, life := time.Now(), int32(120)
-	at := func(ago time.Duration) *metav1.MicroTime { m := metav1.NewMicroTime(now.Add(-ago)); return &m }
-	for holder, k := range map[string]struct {
-		ago  time.Duration
-		want bool
-	}{
-		me:                    {time.Hour, true}, // its machine slept; it is this one
-		boot + " 1 1":         {0, false},        // process 1 began at another time
-		boot + " 999999999 1": {0, false},
-		"elsewhere 1 1":       {time.Minute, true},
-		"elsewhere 2 1":       {3 * time.Minute, false},
-	} {
-		l := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: at(k.ago), LeaseDurationSeconds: &life}}
-		if got := goesOn(l, now); got != k.want {
-			t.Errorf("%q, heard of %v ago: goes on %v", holder, k.ago, got)
-		}
-	}
-	if _, err := startOf(os.Getpid()); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestCleanLeavesLivingRunsAndStrangers(t *testing.T) {
 	c := kubetest.New("a")
 	b, _ := open(t, c)
@@ -314,9 +314,9 @@ func TestCleanLeavesLivingRunsAndStrangers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cleaned, err := Clean(t.Context(), c.Client(), "")
+	cleaned, err := cleanAtOnce(t, c, "")
 	if err != nil || len(cleaned) != 2 {
-		t.Errorf("cleaned %v, %v", cleaned, err)
+		t.Errorf("cleaned %q, %v", cleaned, err)
 	}
 	if names := strings.Join(left(t, c), " "); strings.Contains(names, "dead") || !strings.Contains(names, "mine") || !strings.Contains(names, "other") ||
 		!strings.Contains(names, namespaceOf(b.clusters[0].run, false)) {

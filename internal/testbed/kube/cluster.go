@@ -45,11 +45,16 @@ type cluster struct {
 	without map[route]string
 	// enforces tells that traffic was seen to be held against policies.
 	enforces bool
-	// limited tells that people were told of pods' limits.
-	limited  bool
-	found    detected
-	lease    *lease
-	networks map[string]bool // of the plan
+	// limited and doubted tell that people were told of pods' limits, and of an agent
+	// whose version is not known.
+	limited, doubted bool
+	found            detected
+	lease            *lease
+	// sightings are of the leases of runs that clearDead was not sure of; unsure: there
+	// were such runs.
+	sightings sightings
+	unsure    bool
+	networks  map[string]bool // of the plan
 }
 
 func newCluster(named campaign.Cluster, client *kube.Client, o Options) *cluster {
@@ -247,6 +252,7 @@ func (c *cluster) close(ctx context.Context) error {
 	if c.lease != nil {
 		c.lease.stop()
 	}
+	c.clearLater(ctx)
 	soon, cancel := context.WithTimeoutCause(ctx, letGoWithin, fmt.Errorf("not gone within %v", letGoWithin))
 	defer cancel()
 	err := c.remove(soon)

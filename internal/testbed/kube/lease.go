@@ -3,12 +3,12 @@ package kube
 import (
 	"context"
 	"fmt"
-	"os"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnibench/cnibench/internal/kube"
@@ -56,12 +56,9 @@ func (c *cluster) startLease(ctx context.Context) (*lease, error) {
 				return
 			case <-time.After(renewEach):
 			}
-			now := metav1.NowMicro()
-			next := made.DeepCopy()
-			next.Spec.RenewTime = &now
-			// One that is missed is made good by the next; where the namespace is
+			// The next renewal makes up for one that failed; where the namespace is
 			// gone, the next sample finds out.
-			if renewed, err := api.Update(ctx, next, metav1.UpdateOptions{}); err == nil {
+			if renewed, err := renew(ctx, api, made); err == nil {
 				made = renewed
 			}
 		}
@@ -69,139 +66,152 @@ func (c *cluster) startLease(ctx context.Context) (*lease, error) {
 	return l, nil
 }
 
+// leases are what renew needs of the API server.
+type leases interface {
+	Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error)
+	Update(ctx context.Context, l *coordinationv1.Lease, o metav1.UpdateOptions) (*coordinationv1.Lease, error)
+}
+
+// renew writes that the holder of a lease lives, and returns the lease as it is then. An
+// update whose answer was lost leaves an older version in our hands, with which all
+// later updates would conflict: then the lease is read again. It stays ours only while
+// it has our UID and holder.
+func renew(ctx context.Context, api leases, made *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	write := func(from *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+		now, next := metav1.NowMicro(), from.DeepCopy()
+		next.Spec.RenewTime = &now
+		return api.Update(ctx, next, metav1.UpdateOptions{})
+	}
+	renewed, err := write(made)
+	if !kube.IsConflict(err) {
+		return renewed, err
+	}
+	current, err := api.Get(ctx, made.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if current.UID != made.UID || current.Spec.HolderIdentity == nil || *current.Spec.HolderIdentity != *made.Spec.HolderIdentity {
+		return nil, fmt.Errorf("lease %s belongs to another run now", made.Name)
+	}
+	return write(current)
+}
+
 func (l *lease) stop() {
 	l.cancel()
 	<-l.done
 }
 
-// self is who runs: "boot process start", by which a run that was killed on
-// this machine is known at once.
-func self() (string, error) {
-	boot, err := bootID()
-	if err != nil {
-		return "", err
-	}
-	start, err := startOf(os.Getpid())
-	return fmt.Sprintf("%s %d %s", boot, os.Getpid(), start), err
-}
-
-func bootID() (string, error) {
-	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return strings.TrimSpace(string(data)), err
-}
-
-// startOf is when a process began, in clock ticks after boot (proc_pid_stat(5),
-// field 22): with its number it is one process for ever.
-func startOf(pid int) (string, error) {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return "", err
-	}
-	// The name before may have blanks and brackets in it.
-	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
-	if len(fields) < 20 {
-		return "", fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))
-	}
-	if fields[0] == "Z" || fields[0] == "X" {
-		return "", fmt.Errorf("process %d has ended", pid)
-	}
-	return fields[19], nil
-}
-
-// goesOn tells whether the run of a lease still lives.
-func goesOn(l *coordinationv1.Lease, now time.Time) bool {
-	if l.Spec.HolderIdentity != nil {
-		fields := strings.Fields(*l.Spec.HolderIdentity)
-		boot, err := bootID()
-		if err == nil && len(fields) == 3 && fields[0] == boot {
-			pid, err := strconv.Atoi(fields[1])
-			if err != nil {
-				return false
-			}
-			start, err := startOf(pid)
-			return err == nil && start == fields[2]
-		}
-	}
-	if l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
-		return false
-	}
-	return now.Before(l.Spec.RenewTime.Add(time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second))
-}
-
-// dead are the namespaces of runs that do not go on.
-func dead(ctx context.Context, client *kube.Client) ([]string, error) {
-	list, err := client.API.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: managedBy + "=" + ours + "," + runLabel})
-	if err != nil {
-		return nil, client.Explain("look for what killed runs left", err)
-	}
-	var names []string
-	asked := map[string]bool{} // of each run once: both its namespaces go or stay
-	for _, ns := range list.Items {
-		run := ns.Labels[runLabel]
-		if ns.Name != namespaceOf(run, false) && ns.Name != namespaceOf(run, true) {
-			continue // it has our labels and not our name: it is not ours
-		}
-		if isDead, known := asked[run]; known {
-			if isDead {
-				names = append(names, ns.Name)
-			}
-			continue
-		}
-		asked[run] = false
-		l, err := client.API.CoordinationV1().Leases(namespaceOf(run, false)).Get(ctx, leaseName, metav1.GetOptions{})
-		switch {
-		case kube.IsNotFound(err):
-			if time.Since(ns.CreationTimestamp.Time) < leaseLife && ns.DeletionTimestamp == nil {
-				continue // it may be being made
-			}
-		case err != nil:
-			return nil, client.Explain("read the lease of run "+run, err)
-		case goesOn(l, time.Now()):
-			continue
-		}
-		asked[run] = true
-		names = append(names, ns.Name)
-	}
-	return names, nil
-}
-
-// clearDead begins to delete what killed runs left.
+// clearDead begins to delete what killed runs left. Runs of which only their leases tell
+// are looked at again when this run ends (clearLater).
 func (c *cluster) clearDead(ctx context.Context) error {
-	if c.named.Namespace != "" {
-		cleared, err := cleanWithin(ctx, c.client, c.named.Namespace)
-		for _, what := range cleared {
-			c.options.Say("cleared %s", what)
-		}
-		return err
+	cleared, unsure, err := clearOnce(ctx, c.client, c.named.Namespace, &c.sightings)
+	for _, what := range cleared {
+		c.options.Say("cleared what a killed run left: %s", what)
 	}
-	names, err := dead(ctx, c.client)
-	if err != nil || len(names) == 0 {
-		return err
+	c.unsure = len(unsure) > 0
+	if c.unsure {
+		c.options.Say("runs of other machines may be alive and are left alone: %s; this run looks again when it ends, cnibench clean waits until it is sure", strings.Join(unsure, ", "))
 	}
-	c.options.Say("cleared what a killed run left: %s", strings.Join(names, ", "))
-	return deleteNamespaces(ctx, c.client, names)
+	return err
 }
 
-// Clean deletes what killed runs left in a cluster, or within a namespace that is not
-// theirs, and waits until it is gone. It says what that was: "namespace cnb-1a2b3c4d".
-func Clean(ctx context.Context, client *kube.Client, namespace string) (cleared []string, err error) {
-	if namespace != "" {
-		return cleanWithin(ctx, client, namespace)
+// clearLater deletes what is left of runs that clearDead was not sure of and that were
+// not heard of since.
+func (c *cluster) clearLater(ctx context.Context) {
+	if !c.unsure {
+		return
 	}
-	names, err := dead(ctx, client)
-	if err != nil || len(names) == 0 {
-		return nil, err
+	cleared, _, err := clearOnce(ctx, c.client, c.named.Namespace, &c.sightings)
+	for _, what := range cleared {
+		c.options.Say("cleared what a killed run left: %s", what)
+	}
+	if err != nil {
+		c.options.Say("what killed runs left was not cleared: %v", err)
+	}
+}
+
+// clearOnce begins to delete what is left of runs that have ended, in their own
+// namespaces or within one. It returns what that was, and the runs that may be alive.
+func clearOnce(ctx context.Context, client *kube.Client, namespace string, s *sightings) (cleared, unsure []string, err error) {
+	if namespace != "" {
+		return cleanWithin(ctx, client, namespace, s)
+	}
+	names, unsure, err := dead(ctx, client, s)
+	if err != nil {
+		return nil, nil, err
 	}
 	for _, name := range names {
 		cleared = append(cleared, "namespace "+name)
 	}
-	return cleared, remove(ctx, client, names)
+	return cleared, unsure, deleteNamespaces(ctx, client, names)
 }
 
+// ObservedFor is how long Clean may look at a run of another machine before it knows
+// whether that is alive.
+const ObservedFor = leaseLife + sightEach
+
+// Clean deletes what killed runs left in a cluster, or within a namespace that is not
+// theirs, and waits until it is gone. It returns what that was: "namespace
+// cnb-1a2b3c4d". A run of another machine counts as ended when its lease has not
+// changed while Clean looked at it for ObservedFor; say reports that wait.
+func Clean(ctx context.Context, client *kube.Client, namespace string, say func(format string, args ...any)) (cleared []string, err error) {
+	return clean(ctx, client, namespace, &sightings{}, say, func(d time.Duration) error {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(d):
+			return nil
+		}
+	})
+}
+
+func clean(ctx context.Context, client *kube.Client, namespace string, s *sightings, say func(string, ...any), wait func(time.Duration) error) (cleared []string, err error) {
+	for said := false; ; {
+		now, unsure, err := clearOnce(ctx, client, namespace, s)
+		cleared = append(cleared, now...)
+		if err != nil {
+			return cleared, err
+		}
+		if len(unsure) == 0 {
+			break
+		}
+		if !said {
+			say("waiting up to %v to see whether runs of other machines are alive: %s", ObservedFor, strings.Join(unsure, ", "))
+		}
+		said = true
+		if err := wait(sightEach); err != nil {
+			return cleared, fmt.Errorf("see whether runs %s are alive: %w", strings.Join(unsure, ", "), err)
+		}
+	}
+	var names []string
+	for _, what := range cleared {
+		if name, is := strings.CutPrefix(what, "namespace "); is && namespace == "" {
+			names = append(names, name)
+		}
+	}
+	return slices.Compact(cleared), remove(ctx, client, names)
+}
+
+// isOurs reports whether a namespace carries the labels and the name that a run gives its
+// own.
+func isOurs(ns *corev1.Namespace) bool {
+	run := ns.Labels[runLabel]
+	return ns.Labels[managedBy] == ours && run != "" && (ns.Name == namespaceOf(run, false) || ns.Name == namespaceOf(run, true))
+}
+
+// deleteNamespaces begins to delete namespaces. One that does not carry a run's labels is
+// left alone, and so is one that somebody creates under the same name meanwhile.
 func deleteNamespaces(ctx context.Context, client *kube.Client, names []string) error {
+	api := client.API.CoreV1().Namespaces()
 	for _, name := range names {
-		err := client.API.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
-		if err != nil && !kube.IsNotFound(err) && !kube.IsConflict(err) { // conflict: it is being deleted
+		ns, err := api.Get(ctx, name, metav1.GetOptions{})
+		if kube.IsNotFound(err) || err == nil && !isOurs(ns) {
+			continue
+		}
+		if err == nil {
+			err = api.Delete(ctx, name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(ns.UID))})
+		}
+		if err != nil && !kube.IsNotFound(err) && !kube.IsConflict(err) { // conflict: it is being deleted, or is another one
 			return client.Explain("delete namespace "+name, err)
 		}
 	}
@@ -215,8 +225,8 @@ func remove(ctx context.Context, client *kube.Client, names []string) error {
 	}
 	for _, name := range names {
 		for {
-			_, err := client.API.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
-			if kube.IsNotFound(err) {
+			ns, err := client.API.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+			if kube.IsNotFound(err) || err == nil && !isOurs(ns) {
 				break
 			}
 			select {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"maps"
 
-	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/answer"
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/kube"
 	"github.com/cnibench/cnibench/internal/result"
@@ -31,15 +31,15 @@ func (c *cluster) look(ctx context.Context) (campaign.Found, error) {
 		return found, c.client.Explain("ask for the version", err)
 	}
 	c.found.facts = result.ClusterFacts{
-		Context: c.client.Context, Kubernetes: version.GitVersion, Nodes: map[string]result.NodeFacts{},
-		Network: c.found.network.Name, NetworkVersion: c.found.network.Version, Mode: c.found.network.Mode.Words(), Undetermined: c.found.network.Undetermined,
+		Context: c.client.Context, Kubernetes: answer.Line(version.GitVersion), Nodes: map[string]result.NodeFacts{},
+		Network: c.found.network.Name, NetworkVersion: answer.Line(c.found.network.Version), Mode: c.found.network.Mode.Words(), Undetermined: c.found.network.Undetermined,
 	}
 	c.found.facts.Namespace = c.named.Namespace
 	for _, n := range c.nodes {
 		info := n.Status.NodeInfo
 		c.found.facts.Nodes[n.Name] = result.NodeFacts{
-			OS: info.OSImage, Kernel: info.KernelVersion, Runtime: info.ContainerRuntimeVersion, Kubelet: info.KubeletVersion,
-			Architecture: info.Architecture, CPUs: int(n.Status.Capacity.Cpu().Value()), MemoryBytes: n.Status.Capacity.Memory().Value(),
+			OS: answer.Line(info.OSImage), Kernel: answer.Line(info.KernelVersion), Runtime: answer.Line(info.ContainerRuntimeVersion),
+			Kubelet: answer.Line(info.KubeletVersion), Architecture: answer.Line(info.Architecture), CPUs: int(n.Status.Capacity.Cpu().Value()), MemoryBytes: n.Status.Capacity.Memory().Value(),
 			Zone: zoneOf(n),
 		}
 		if info.KernelVersion == "" { // this user may not read nodes
@@ -142,8 +142,10 @@ func (c *cluster) places(ctx context.Context) map[string]result.PlaceFacts {
 func (s *stand) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	var now agent.Facts
-	if s.agent != nil && s.agent.Call(ctx, agent.MethodFacts, nil, &now) == nil {
+	if s.agent == nil {
+		return
+	}
+	if now, err := s.agent.Facts(ctx); err == nil {
 		s.facts = now
 	}
 }

@@ -1,9 +1,12 @@
 package kube
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -181,11 +184,34 @@ func (c *cluster) startAgent(ctx context.Context, st *stand) error {
 	if err != nil {
 		return c.nodeToo(ctx, st, &agentError{fmt.Errorf("agent in pod %s: %w", st.pod, err)})
 	}
-	st.agent = a
-	if err := a.Call(ctx, agent.MethodFacts, nil, &st.facts); err != nil {
-		return fmt.Errorf("agent in pod %s: facts: %w", st.pod, err)
+	if err := c.sameVersion(st, a.Version()); err != nil {
+		return errors.Join(err, a.Close())
 	}
+	if st.facts, err = a.Facts(ctx); err != nil {
+		return errors.Join(fmt.Errorf("agent in pod %s: facts: %w", st.pod, err), a.Close())
+	}
+	st.agent = a
 	return nil
+}
+
+// sameVersion refuses an agent of another version: what it measures is not what this
+// program describes, though both speak one protocol. Of builds that have no version nobody
+// can tell, which is said once.
+func (c *cluster) sameVersion(st *stand, version string) error {
+	if c.options.Version == "" || version == c.options.Version {
+		return nil
+	}
+	text := fmt.Sprintf("image %s holds cnibench %s, and this program is %s", c.options.Image, cmp.Or(version, "of unknown version"), c.options.Version)
+	for _, v := range []string{version, c.options.Version} {
+		if v == "" || strings.Contains(v, "devel") || v == "unknown" {
+			if !c.doubted {
+				c.options.Say("%s: whether they are the same is not known", text)
+			}
+			c.doubted = true
+			return nil
+		}
+	}
+	return &PodError{Pod: st.pod, Node: st.node, Text: text, Cure: "give the nodes this program's own: cnibench image -o cnibench-image.tar, or name another one with --image"}
 }
 
 // nodeToo adds to an error what its node says of itself.
@@ -239,7 +265,8 @@ func (c *cluster) revive(ctx context.Context, s spot) (*stand, error) {
 		return st, c.raise(ctx, st)
 	default:
 		now := int64(0) // a service must not lead to it any more
-		if err := pods.Delete(ctx, st.pod, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil && !kube.IsNotFound(err) {
+		only := metav1.NewUIDPreconditions(string(pod.UID))
+		if err := pods.Delete(ctx, st.pod, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: only}); err != nil && !kube.IsNotFound(err) {
 			return nil, c.client.Explain("delete pod "+st.pod, err)
 		}
 	}

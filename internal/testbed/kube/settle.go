@@ -138,7 +138,9 @@ func (c *cluster) reach(ctx context.Context, r route) error {
 	}
 	var out workload.Output
 	driveErr := from.agent.Call(ctx, agent.MethodDrive, agent.DriveParams{Program: drive, Server: at.String()}, &out)
-	g, end := errgroup.WithContext(context.WithoutCancel(ctx))
+	after, stop := context.WithTimeoutCause(context.WithoutCancel(ctx), answerWithin, fmt.Errorf("no answer within %v", answerWithin))
+	defer stop()
+	g, end := errgroup.WithContext(after)
 	for _, st := range []*stand{from, to} {
 		g.Go(func() error { return st.agent.Call(end, agent.MethodCancel, agent.CancelParams{}, nil) })
 	}

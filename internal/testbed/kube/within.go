@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -117,16 +118,15 @@ type made struct {
 	delete    func(context.Context) error
 }
 
-// objects are those that runs made in a namespace; of leases, goesOn tells of each
-// run whether it lives.
-func objects(ctx context.Context, client *kube.Client, namespace string) (all []made, living map[string]bool, err error) {
+// objects are those that runs made in a namespace, and the leases among them by run.
+func objects(ctx context.Context, client *kube.Client, namespace string) (all []made, byRun map[string]*coordinationv1.Lease, err error) {
 	only := metav1.ListOptions{LabelSelector: managedBy + "=" + ours + "," + runLabel}
 	soon := int64(1)
 	add := func(kind string, o metav1.ObjectMeta, remove func(context.Context, string, metav1.DeleteOptions) error) {
-		name := o.Name
+		name, uid := o.Name, string(o.UID)
 		all = append(all, made{kind, o.Labels[runLabel], func(ctx context.Context) error {
-			err := remove(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &soon})
-			if kube.IsNotFound(err) {
+			err := remove(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &soon, Preconditions: metav1.NewUIDPreconditions(uid)})
+			if kube.IsNotFound(err) || kube.IsConflict(err) { // conflict: another has the name by now
 				err = nil
 			}
 			return client.Explain("delete "+kind+" "+name, err)
@@ -148,26 +148,39 @@ func objects(ctx context.Context, client *kube.Client, namespace string) (all []
 	for _, o := range policies.Items {
 		add("network policy", o.ObjectMeta, client.API.NetworkingV1().NetworkPolicies(namespace).Delete)
 	}
-	living = map[string]bool{}
+	byRun = map[string]*coordinationv1.Lease{}
 	for _, o := range leases.Items {
 		add("lease", o.ObjectMeta, client.API.CoordinationV1().Leases(namespace).Delete)
-		living[o.Labels[runLabel]] = goesOn(&o, time.Now())
+		byRun[o.Labels[runLabel]] = &o
 	}
-	return all, living, nil
+	return all, byRun, nil
 }
 
-// deadRuns are those that left something in a namespace and do not go on. A run makes
-// its lease first and deletes it last.
-func deadRuns(ctx context.Context, client *kube.Client, namespace string) ([]string, error) {
-	all, living, err := objects(ctx, client, namespace)
-	var runs []string
+// deadRuns are those that left something in a namespace and have ended; of those in open
+// nobody knows yet. A run creates its lease first and deletes it last, so one without has
+// ended.
+func deadRuns(ctx context.Context, client *kube.Client, namespace string, s *sightings) (runs, open []string, err error) {
+	all, leases, err := objects(ctx, client, namespace)
+	asked := map[string]bool{}
 	for _, o := range all {
-		if !living[o.run] && !slices.Contains(runs, o.run) {
+		if asked[o.run] {
+			continue
+		}
+		asked[o.run] = true
+		v := ended
+		if l := leases[o.run]; l != nil {
+			v = s.judge(o.run, l)
+		}
+		switch v {
+		case ended:
 			runs = append(runs, o.run)
+		case unsure:
+			open = append(open, o.run)
 		}
 	}
 	slices.Sort(runs)
-	return runs, err
+	slices.Sort(open)
+	return runs, open, err
 }
 
 // clearRuns deletes what runs made in a namespace, their leases last, and waits
@@ -205,16 +218,17 @@ func clearRuns(ctx context.Context, client *kube.Client, namespace string, runs 
 	}
 }
 
-// cleanWithin clears a namespace of what runs left that do not go on.
-func cleanWithin(ctx context.Context, client *kube.Client, namespace string) (cleared []string, err error) {
-	runs, err := deadRuns(ctx, client, namespace)
+// cleanWithin clears a namespace of what is left of runs that have ended; of those in
+// open nobody knows yet.
+func cleanWithin(ctx context.Context, client *kube.Client, namespace string, s *sightings) (cleared, open []string, err error) {
+	runs, open, err := deadRuns(ctx, client, namespace, s)
 	if err != nil || len(runs) == 0 {
-		return nil, err
+		return nil, open, err
 	}
 	for _, run := range runs {
 		cleared = append(cleared, "what run "+run+" left in namespace "+namespace)
 	}
-	return cleared, clearRuns(ctx, client, namespace, runs)
+	return cleared, open, clearRuns(ctx, client, namespace, runs)
 }
 
 // unfitting says of a pod as the cluster took it what it was given that falsifies
