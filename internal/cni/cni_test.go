@@ -153,3 +153,32 @@ func TestVersion(t *testing.T) {
 		t.Errorf("version %q (%v)", got, err)
 	}
 }
+
+// With SECRET=hunter2 cnibench run …, the secret was in samples.jsonl once.
+func TestPluginsDoNotGetTheUsersEnvironment(t *testing.T) {
+	t.Setenv("SECRET", "hunter2")
+	dir := t.TempDir()
+	for name, script := range map[string]string{
+		"prints": "#!/bin/sh\nenv >&2\nexit 3\n",
+		"killed": "#!/bin/sh\nkill -9 $$\n",
+		"broken": "#!/nonesuch/interpreter\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		list, err := ParseConflist("a.conflist", []byte(`{"cniVersion":"1.0.0","name":"n","plugins":[{"type":"`+name+`"}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		runner := exec.NewRunner()
+		rt := &Runtime{Runner: runner, Path: []string{dir}, CacheDir: t.TempDir()}
+		_, err = rt.Add(t.Context(), Attachment{Conflist: list, ContainerID: "pod", Device: "eth0"})
+		runner.Close()
+		if err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("plugin %s: %v", name, err)
+		}
+		if name == "prints" && (!strings.Contains(err.Error(), "CNI_COMMAND=ADD") || !strings.Contains(err.Error(), "PATH=")) {
+			t.Errorf("the plugin lacks what it needs: %v", err)
+		}
+	}
+}

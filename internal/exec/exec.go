@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -47,7 +48,8 @@ type Result struct {
 }
 
 // Error says which command failed, how, and what it wrote to stderr. Its text
-// holds the command as it can be pasted into a shell.
+// holds the command as it can be pasted into a shell, without its environment:
+// errors become reasons in records, and an environment may hold secrets.
 type Error struct {
 	Cmd    Cmd
 	Stderr []byte
@@ -55,7 +57,9 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	msg := fmt.Sprintf("%s: %v", e.Cmd, e.Err)
+	cmd := e.Cmd
+	cmd.Env = nil
+	msg := fmt.Sprintf("%s: %v", cmd, e.Err)
 	if s := strings.TrimSpace(string(e.Stderr)); s != "" {
 		if len(s) > 2000 {
 			s = "… " + s[len(s)-2000:]
@@ -67,15 +71,16 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// String is the command as it can be pasted into a shell.
+// String is the command as it can be pasted into a shell. Of Env it shows what
+// differs from this program's environment: whatever is inherited stays out.
 func (c Cmd) String() string {
 	var b strings.Builder
 	if c.NetNS != "" {
 		b.WriteString("nsenter --net=" + quote(c.NetNS) + " ")
 	}
-	if len(c.Env) > 0 {
+	if env := c.ownEnv(); len(env) > 0 {
 		b.WriteString("env ")
-		for _, e := range c.Env {
+		for _, e := range env {
 			b.WriteString(quote(e) + " ")
 		}
 	}
@@ -86,6 +91,13 @@ func (c Cmd) String() string {
 		b.WriteString(quote(a))
 	}
 	return b.String()
+}
+
+// ownEnv is Env without the variables that this program has too.
+func (c Cmd) ownEnv() []string {
+	return slices.DeleteFunc(slices.Clone(c.Env), func(e string) bool {
+		return slices.Contains(os.Environ(), e)
+	})
 }
 
 // quote makes one word of a POSIX shell.

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -56,5 +57,24 @@ func TestCloseKillsWhatRuns(t *testing.T) {
 	r.Close()
 	if err := p.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("ended with %v, want killed", err)
+	}
+}
+
+// An error becomes a sample's reason, and is pushed to databases.
+func TestNoErrorHoldsAnEnvironment(t *testing.T) {
+	t.Setenv("SECRET", "hunter2")
+	r := NewRunner()
+	defer r.Close()
+	for name, c := range map[string]Cmd{
+		"killed":       {Argv: []string{"sh", "-c", "kill -9 $$"}, Env: append(os.Environ(), "CNI_COMMAND=ADD"), CleanEnv: true},
+		"cannot start": {Argv: []string{"/nonesuch/program"}, Env: append(os.Environ(), "TOKEN=hunter2")},
+	} {
+		_, err := r.Run(t.Context(), c)
+		if err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := (Cmd{Argv: []string{"x"}, Env: append(os.Environ(), "A=b c")}).String(); got != "env 'A=b c' x" {
+		t.Errorf("the line to paste is %s", got)
 	}
 }
