@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -83,39 +86,91 @@ func (d *Dir) Discard() error {
 	return errors.Join(append(errs, d.Close())...)
 }
 
-// Resume opens a result directory to go on with it. repaired is the number of
-// bytes of a torn last line that were cut off. ErrNothing: there is nothing to
-// go on with.
-func Resume(path string) (d *Dir, records []Sample, repaired int64, err error) {
+// Cut is what Resume cut off the samples file: the torn line that a killed run
+// left at its end.
+type Cut struct {
+	// Bytes is the length of the torn line; 0: nothing was cut off.
+	Bytes int64
+	// Kept is the file that holds these bytes now, beside the samples file.
+	Kept string
+}
+
+// Resume opens a result directory to go on with it. It changes nothing in a
+// folder that is no result directory. ErrNothing: there is nothing to go on with.
+func Resume(path string) (d *Dir, records []Sample, cut Cut, err error) {
 	d = &Dir{Path: path}
 	if err := d.open(0); errors.Is(err, fs.ErrNotExist) && isEmpty(path) {
-		return nil, nil, 0, fmt.Errorf("%s: %w", path, ErrNothing)
+		return nil, nil, Cut{}, fmt.Errorf("%s: %w", path, ErrNothing)
 	} else if err != nil {
-		return nil, nil, 0, err
+		return nil, nil, Cut{}, noDirectory(path, err)
 	}
 	if d.unmade() {
-		return nil, nil, 0, errors.Join(fmt.Errorf("%s: %w", path, ErrNothing), d.Discard())
+		return nil, nil, Cut{}, errors.Join(fmt.Errorf("%s: %w", path, ErrNothing), d.Discard())
+	}
+	if err := d.isResult(); err != nil {
+		return nil, nil, Cut{}, errors.Join(err, d.Close())
 	}
 	if err := d.clearTorn(); err != nil {
-		return nil, nil, 0, errors.Join(err, d.Close())
+		return nil, nil, Cut{}, errors.Join(err, d.Close())
 	}
 	end, err := eachSample(d.samples, filepath.Join(path, SamplesFile), func(s *Sample) { records = append(records, *s) })
-	if err != nil {
-		return nil, nil, 0, errors.Join(err, d.Close())
-	}
-	info, err := d.samples.Stat()
-	if err == nil && info.Size() > end {
-		repaired = info.Size() - end
-		err = errors.Join(d.samples.Truncate(end), d.samples.Sync())
-	}
 	if err == nil {
-		_, err = d.samples.Seek(end, 0)
+		cut, err = d.cutAfter(end)
 	}
 	if err != nil {
-		return nil, nil, 0, errors.Join(err, d.Close())
+		return nil, nil, Cut{}, errors.Join(err, d.Close())
 	}
 	d.end = end
-	return d, records, repaired, nil
+	return d, records, cut, nil
+}
+
+// isResult refuses a folder that has a file of the samples' name, and lacks the
+// others that every run writes before its first sample.
+func (d *Dir) isResult() error {
+	_, err := os.Stat(filepath.Join(d.Path, CampaignFile))
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(filepath.Join(d.Path, PlanFile))
+	}
+	var plan struct{ Schema int }
+	if err == nil {
+		if err = json.Unmarshal(data, &plan); err == nil && plan.Schema < 1 {
+			err = errors.New("no schema")
+		}
+		if err != nil {
+			err = fmt.Errorf("%s: %w", PlanFile, err)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: no result directory, and left as it is (%w): name the folder that cnibench run wrote", d.Path, err)
+	}
+	return nil
+}
+
+// cutAfter cuts off what follows the last whole line, once it is safe in a file
+// of its own.
+func (d *Dir) cutAfter(end int64) (Cut, error) {
+	info, err := d.samples.Stat()
+	if err != nil {
+		return Cut{}, err
+	}
+	c := Cut{Bytes: info.Size() - end}
+	if c.Bytes > 0 {
+		kept, err := os.CreateTemp(d.Path, SamplesFile+".cut-"+time.Now().UTC().Format("20060102T150405Z")+"-*")
+		if err != nil {
+			return Cut{}, fmt.Errorf("keep the torn line: %w", err)
+		}
+		c.Kept = kept.Name()
+		_, err = io.Copy(kept, io.NewSectionReader(d.samples, end, c.Bytes))
+		if err := errors.Join(err, kept.Sync(), kept.Close()); err != nil {
+			return Cut{}, fmt.Errorf("keep the torn line: %w", err)
+		}
+		if err := errors.Join(d.samples.Truncate(end), d.samples.Sync()); err != nil {
+			return Cut{}, err
+		}
+	}
+	_, err = d.samples.Seek(end, io.SeekStart)
+	return c, err
 }
 
 // isEmpty tells of a folder that is not there, or has nothing in it.
@@ -125,14 +180,17 @@ func isEmpty(path string) bool {
 }
 
 // unmade tells of a directory whose maker was killed before Create was through:
-// it has no plan, which comes last, and no record.
+// it has no plan, which comes last, no record, and nothing that is not Create's.
 func (d *Dir) unmade() bool {
 	info, err := d.samples.Stat()
 	if err != nil || info.Size() > 0 {
 		return false
 	}
-	_, err = os.Stat(filepath.Join(d.Path, PlanFile))
-	return errors.Is(err, fs.ErrNotExist)
+	entries, err := os.ReadDir(d.Path)
+	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		name := e.Name()
+		return name != SamplesFile && name != CampaignFile && name != EnvironmentFile && !strings.HasPrefix(name, strings.TrimSuffix(tornPattern, "*"))
+	})
 }
 
 // tornPattern is what the names of half-written files begin with.

@@ -72,9 +72,12 @@ func TestTornLastLineIsRepairedAndReported(t *testing.T) {
 		if r, err := Read(d.Path); err != nil || len(r.Samples) != 1 || r.Torn != int64(len(torn)) {
 			t.Fatalf("read: %d samples, torn %d, %v", len(r.Samples), r.Torn, err)
 		}
-		d2, records, repaired, err := Resume(d.Path)
-		if err != nil || len(records) != 1 || repaired != int64(len(torn)) {
-			t.Fatalf("resume: %d records, repaired %d, %v", len(records), repaired, err)
+		d2, records, cut, err := Resume(d.Path)
+		if err != nil || len(records) != 1 || cut.Bytes != int64(len(torn)) {
+			t.Fatalf("resume: %d records, cut %+v, %v", len(records), cut, err)
+		}
+		if kept, err := os.ReadFile(cut.Kept); err != nil || string(kept) != torn || !strings.HasPrefix(filepath.Base(cut.Kept), SamplesFile+".cut-") {
+			t.Errorf("%s holds %q (%v), want what was cut off", cut.Kept, kept, err)
 		}
 		if err := d2.Append(sample("b01-c001")); err != nil {
 			t.Fatal(err)
@@ -83,6 +86,37 @@ func TestTornLastLineIsRepairedAndReported(t *testing.T) {
 		if r, err := Read(d.Path); err != nil || len(r.Samples) != 2 || r.Torn != 0 {
 			t.Errorf("after resume: %d samples, torn %d, %v", len(r.Samples), r.Torn, err)
 		}
+	}
+}
+
+// A typed --out may name anything.
+func TestResumeLeavesForeignFilesAlone(t *testing.T) {
+	for name, files := range map[string]map[string]string{
+		"one line that is no record": {SamplesFile: "precious"},
+		"a campaign, no plan":        {SamplesFile: "", CampaignFile: "name: x\n", "thesis.tex": "precious"},
+		"another program's plan":     {SamplesFile: "precious", CampaignFile: "name: x\n", PlanFile: "[1]"},
+		"a plan without a schema":    {SamplesFile: "precious", CampaignFile: "name: x\n", PlanFile: "{}", ".tmp-other": "precious"},
+		"no samples":                 {"thesis.tex": "precious"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for file, text := range files {
+				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, _, _, err := Resume(dir); err == nil || errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "no result directory") {
+				t.Errorf("resume: %v, want a refusal", err)
+			}
+			for file, text := range files {
+				if got, err := os.ReadFile(filepath.Join(dir, file)); err != nil || string(got) != text {
+					t.Errorf("%s holds %q (%v), had %q", file, got, err, text)
+				}
+			}
+			if now, err := os.ReadDir(dir); err != nil || len(now) != len(files) {
+				t.Errorf("the folder holds %v (%v)", now, err)
+			}
+		})
 	}
 }
 
