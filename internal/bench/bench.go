@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,6 +52,9 @@ type Options struct {
 	Recorded []result.Sample
 	// Before is the environment that such a run left; nil: none.
 	Before *result.Environment
+	// AllowElsewhere lets a run go on where the environment is another than Before;
+	// otherwise it ends with an ElsewhereError.
+	AllowElsewhere bool
 	// IdleWindow is how long the probes are read on each machine, once a block,
 	// while nothing is measured; 0 means DefaultIdleWindow.
 	IdleWindow time.Duration
@@ -105,6 +109,9 @@ func Run(ctx context.Context, o Options) (sum Summary, err error) {
 	}
 	before.Started, before.Version = time.Now().UTC(), o.Version
 	if o.Before != nil {
+		if other := result.Elsewhere(*o.Before, before); len(other) > 0 && len(o.Recorded) > 0 && !o.AllowElsewhere {
+			return Summary{Samples: r.samples}, &ElsewhereError{Differs: other}
+		}
 		goOn(&before, *o.Before)
 	}
 	if err := o.Store.WriteJSON(result.EnvironmentFile, before); err != nil {
@@ -250,6 +257,16 @@ func (r *run) planned(from, to int) int {
 		n += len(plan.Remaining(r.block(b), r.samples, r.Sampling.Retries))
 	}
 	return n
+}
+
+// ElsewhereError refuses to add samples to those of another environment.
+type ElsewhereError struct {
+	// Differs names what is different, "CPU: A → B".
+	Differs []string
+}
+
+func (e *ElsewhereError) Error() string {
+	return "this is not where the recorded samples were measured: " + strings.Join(e.Differs, "; ")
 }
 
 // goOn makes env that of a run that goes on: it began when the first one did,

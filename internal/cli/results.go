@@ -147,6 +147,9 @@ func besides(err error) error {
 // resumeCommand goes on with a run, as it can be pasted into a shell.
 func resumeCommand(path, dir string, f runFlags) string {
 	argv := []string{"cnibench", "run", path, "--resume", "--out", dir}
+	if f.elsewhere {
+		argv = append(argv, "--allow-changed-environment")
+	}
 	if f.testbed != "" {
 		argv = append(argv, "--testbed", f.testbed)
 	}

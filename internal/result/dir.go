@@ -66,15 +66,17 @@ func Create(path string, campaign []byte, plan any) (*Dir, error) {
 	return d, nil
 }
 
-// Discard removes a directory that Create made and nothing was recorded in, so
-// that a run that never began leaves none. One with records is only closed.
+// Discard removes a result directory that nothing was recorded in, so that a run
+// that never began leaves none, with the raw output of attempts that no record
+// came of. One with records is only closed.
 func (d *Dir) Discard() error {
 	if d.end > 0 {
 		return d.Close()
 	}
-	var errs []error
-	errs = append(errs, d.clearTorn())
-	for _, name := range []string{CampaignFile, PlanFile, EnvironmentFile, SamplesFile} {
+	errs := []error{d.clearTorn(), os.RemoveAll(filepath.Join(d.Path, RawDir))}
+	// The samples file, which is locked, comes last: a Discard that is killed
+	// leaves what the next Resume recognizes.
+	for _, name := range []string{PlanFile, EnvironmentFile, CampaignFile, SamplesFile} {
 		if err := os.Remove(filepath.Join(d.Path, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}

@@ -89,6 +89,28 @@ func TestTornLastLineIsRepairedAndReported(t *testing.T) {
 	}
 }
 
+// A run that is aborted in its first sample may have kept raw output of it.
+func TestDiscardLeavesAPlaceForTheNextRun(t *testing.T) {
+	for name, files := range map[string][]string{"raw output": nil, "somebody's file": {"thesis.tex"}} {
+		d := create(t)
+		if err := d.SaveRaw("b01-c000", "client", []string{"iperf3"}, "out", ""); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if err := os.WriteFile(filepath.Join(d.Path, f), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := d.Discard(); err != nil {
+			t.Fatal(err)
+		}
+		left, err := os.ReadDir(d.Path)
+		if len(left) != len(files) || len(files) == 0 && !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: left %v (%v)", name, left, err)
+		}
+	}
+}
+
 // A typed --out may name anything.
 func TestResumeLeavesForeignFilesAlone(t *testing.T) {
 	for name, files := range map[string]map[string]string{
