@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/cni"
+	"github.com/cnibench/cnibench/internal/plain"
 )
 
 // The exit statuses.
@@ -72,7 +73,7 @@ type silentError struct{ status int }
 func (e silentError) Error() string { return fmt.Sprintf("exit status %d", e.status) }
 
 func printError(w io.Writer, err error) {
-	for i, line := range strings.Split(strings.TrimRight(err.Error(), "\n"), "\n") {
+	for i, line := range strings.Split(strings.TrimRight(plain.Text(err.Error()), "\n"), "\n") {
 		if i == 0 {
 			line = "cnibench: " + line
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
+	"github.com/cnibench/cnibench/internal/plain"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -77,7 +78,7 @@ func (p *progress) Sampled(s result.Sample, left int) {
 
 // Say implements bench.Observer.
 func (p *progress) Say(format string, args ...any) {
-	line := fmt.Sprintf(format, args...) + "\n"
+	line := plain.Text(fmt.Sprintf(format, args...)) + "\n"
 	if p.bar != nil {
 		fmt.Fprint(p.bars, line) // above the bar
 		return

@@ -14,6 +14,7 @@ import (
 	"github.com/containernetworking/cni/pkg/version"
 
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/plain"
 )
 
 // Timing is how long one plugin took for one verb. An IPAM plugin that it
@@ -38,7 +39,7 @@ func (e *PluginError) Error() string {
 	if e.Code != 0 {
 		s += fmt.Sprintf(" (CNI error code %d)", e.Code)
 	}
-	return s
+	return plain.Text(s)
 }
 
 // invoker is libcni's way to plugins: through the runner, in the node's

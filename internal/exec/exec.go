@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/plain"
 )
 
 // Cmd is a program to run. No shell is ever between.
@@ -66,7 +68,7 @@ func (e *Error) Error() string {
 		}
 		msg += ": " + s
 	}
-	return msg
+	return plain.Text(msg)
 }
 
 func (e *Error) Unwrap() error { return e.Err }
@@ -284,20 +286,47 @@ func (r *Runner) wait(cmd *exec.Cmd) error {
 	return err
 }
 
+// maxOutput is how much of stdout, and of stderr, Run holds, in bytes: ten times the
+// longest that it is used for, the rules of ten thousand services.
+const maxOutput = 64 << 20
+
+// ErrOutput is wrapped by the error of a program that was killed because it wrote
+// more than this program is ready to hold.
+var ErrOutput = errors.New("more output than can be held")
+
+// limited holds what a program writes; end is called once, when that is too much.
+type limited struct {
+	held bytes.Buffer
+	name string
+	end  func(error)
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	if l.held.Len()+len(p) > maxOutput {
+		err := fmt.Errorf("%w: it wrote more than %d MiB to %s", ErrOutput, maxOutput>>20, l.name)
+		l.end(err)
+		return 0, err
+	}
+	return l.held.Write(p)
+}
+
 // Run runs a program to its end. A program that ends with another status than
-// 0 gives its Result and an *Error.
+// 0 gives its Result and an *Error, and so does one that writes more than 64 MiB to
+// stdout or stderr, which is killed (ErrOutput).
 func (r *Runner) Run(ctx context.Context, c Cmd) (Result, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	cmd, err := r.command(ctx, c)
 	if err != nil {
 		return Result{}, err
 	}
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	stdout, stderr := &limited{name: "stdout", end: stop}, &limited{name: "stderr", end: stop}
+	cmd.Stdout, cmd.Stderr = stdout, stderr
 	err = r.start(cmd, c.NetNS)
 	if err == nil {
 		err = r.wait(cmd)
 	}
-	res := Result{Stdout: stdout.Bytes(), Stderr: stderr.Bytes(), ExitCode: -1}
+	res := Result{Stdout: stdout.held.Bytes(), Stderr: stderr.held.Bytes(), ExitCode: -1}
 	if cmd.ProcessState != nil {
 		res.ExitCode = cmd.ProcessState.ExitCode()
 	}

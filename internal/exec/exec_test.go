@@ -78,3 +78,29 @@ func TestNoErrorHoldsAnEnvironment(t *testing.T) {
 		t.Errorf("the line to paste is %s", got)
 	}
 }
+
+// One bad program cannot take this machine's memory.
+func TestEndlessOutputEndsTheProgram(t *testing.T) {
+	r := NewRunner()
+	defer r.Close()
+	for name, argv := range map[string][]string{"stdout": {"yes"}, "stderr": {"sh", "-c", "exec yes >&2"}} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		res, err := r.Run(ctx, Cmd{Argv: argv})
+		cancel()
+		if !errors.Is(err, ErrOutput) || !strings.Contains(err.Error(), "64 MiB to "+name) {
+			t.Errorf("error %.300v, want one of too much output", err)
+		}
+		if n := len(res.Stdout) + len(res.Stderr); n > maxOutput {
+			t.Errorf("%d bytes are held", n)
+		}
+	}
+}
+
+func TestErrorsHoldNoEscapeSequences(t *testing.T) {
+	r := NewRunner()
+	defer r.Close()
+	_, err := r.Run(t.Context(), Cmd{Argv: []string{"sh", "-c", `printf '\033]0;owned\007' >&2; exit 1`}})
+	if err == nil || strings.ContainsAny(err.Error(), "\x1b\a") || !strings.Contains(err.Error(), `\x1b]0;owned\x07`) {
+		t.Errorf("error %q", err)
+	}
+}

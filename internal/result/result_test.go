@@ -196,3 +196,22 @@ func FuzzDecodeSample(f *testing.F) {
 		}
 	})
 }
+
+// A result file may come from anywhere, and is shown in terminals.
+func TestReadTextHoldsNoEscapeSequences(t *testing.T) {
+	d := create(t)
+	s := sample("b01-c000")
+	s.Status, s.MeasuredSeconds, s.Metrics = StatusFailed, nil, nil
+	s.Cell.Network, s.Reason, s.Warnings = "a\x1b[2J", "b\u009b2J", []string{"c\u202ed", "e\x7f"}
+	if err := errors.Join(d.Append(s), d.WriteJSON(EnvironmentFile, Environment{Schema: Schema, Tools: map[string]string{"x": "\x1b[2J"}}), d.Close()); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Read(d.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := r.Samples[0]
+	if got.Cell.Network != `a\x1b[2J` || got.Reason != `b\u009b2J` || strings.Join(got.Warnings, " ") != `c\u202ed e\x7f` || r.Environment.Tools["x"] != `\x1b[2J` {
+		t.Errorf("read %+v, %+v", got, r.Environment)
+	}
+}
