@@ -31,6 +31,7 @@ var errVanished = errors.New("the result directory vanished during the run")
 // locked, so that a second run into it is refused.
 type Dir struct {
 	Path    string
+	disk    disk
 	samples *os.File
 	end     int64 // of the last whole line
 }
@@ -46,6 +47,10 @@ var (
 // Create makes a new result directory with the campaign as run and its plan.
 // A folder that holds anything already is refused, and left as it was.
 func Create(path string, campaign []byte, plan any) (*Dir, error) {
+	return create(path, campaign, plan, disk{})
+}
+
+func create(path string, campaign []byte, plan any, on disk) (*Dir, error) {
 	entries, err := os.ReadDir(path)
 	switch {
 	case err == nil && len(entries) > 0:
@@ -53,10 +58,10 @@ func Create(path string, campaign []byte, plan any) (*Dir, error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
-	if err := os.MkdirAll(path, 0o755); err != nil {
+	if err := on.mkdirAll(path); err != nil {
 		return nil, err
 	}
-	d := &Dir{Path: path}
+	d := &Dir{Path: path, disk: on}
 	if err := d.open(os.O_CREATE | os.O_EXCL); err != nil {
 		return nil, err
 	}
@@ -100,7 +105,11 @@ type Cut struct {
 // Resume opens a result directory to go on with it. It changes nothing in a
 // folder that is no result directory. ErrNothing: there is nothing to go on with.
 func Resume(path string) (d *Dir, records []Sample, cut Cut, err error) {
-	d = &Dir{Path: path}
+	return resume(path, disk{})
+}
+
+func resume(path string, on disk) (d *Dir, records []Sample, cut Cut, err error) {
+	d = &Dir{Path: path, disk: on}
 	if err := d.open(0); errors.Is(err, fs.ErrNotExist) && isEmpty(path) {
 		return nil, nil, Cut{}, fmt.Errorf("%s: %w", path, ErrNothing)
 	} else if err != nil {
@@ -164,7 +173,7 @@ func (d *Dir) cutAfter(end int64) (Cut, error) {
 		}
 		c.Kept = kept.Name()
 		_, err = io.Copy(kept, io.NewSectionReader(d.samples, end, c.Bytes))
-		if err := errors.Join(err, kept.Sync(), kept.Close()); err != nil {
+		if err := errors.Join(err, kept.Sync(), kept.Close(), d.disk.syncDir(d.Path)); err != nil {
 			return Cut{}, fmt.Errorf("keep the torn line: %w", err)
 		}
 		if err := errors.Join(d.samples.Truncate(end), d.samples.Sync()); err != nil {
@@ -281,26 +290,7 @@ func (d *Dir) WriteJSON(name string, v any) error {
 
 // write replaces a file of the directory, whole or not at all.
 func (d *Dir) write(name string, data []byte) error {
-	return WriteFile(filepath.Join(d.Path, name), data)
-}
-
-// WriteFile replaces a file whole or not at all: a reader never sees half of it.
-func WriteFile(path string, data []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), strings.TrimSuffix(tornPattern, "*")+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return d.disk.writeFile(filepath.Join(d.Path, name), data)
 }
 
 // SaveRaw keeps what a tool was and printed below raw/<sample>/; name is
@@ -315,25 +305,9 @@ func (d *Dir) SaveRaw(sample, name string, argv []string, stdout, stderr string)
 		return err
 	}
 	return errors.Join(
-		WriteFile(filepath.Join(dir, name+".argv.json"), append(line, '\n')),
-		WriteFile(filepath.Join(dir, name+".stdout"), []byte(stdout)),
-		WriteFile(filepath.Join(dir, name+".stderr"), []byte(stderr)),
+		replace(filepath.Join(dir, name+".argv.json"), append(line, '\n')),
+		replace(filepath.Join(dir, name+".stdout"), []byte(stdout)),
+		replace(filepath.Join(dir, name+".stderr"), []byte(stderr)),
+		d.disk.syncDir(dir),
 	)
-}
-
-// rawDir makes the folder of a sample below raw/. It does not make the result
-// directory anew where somebody has deleted it: what would stand there then is
-// no result, and in the way of the next run.
-func (d *Dir) rawDir(sample string) (string, error) {
-	raw := filepath.Join(d.Path, RawDir)
-	dir := filepath.Join(raw, sample)
-	for _, path := range []string{raw, dir} {
-		switch err := os.Mkdir(path, 0o755); {
-		case errors.Is(err, fs.ErrNotExist):
-			return "", fmt.Errorf("%w: %w", errVanished, err)
-		case err != nil && !errors.Is(err, fs.ErrExist):
-			return "", err
-		}
-	}
-	return dir, nil
 }

@@ -17,7 +17,7 @@ func sample(id string) Sample {
 		MeasuredSeconds: seconds(1), Metrics: map[string]float64{"transactions_per_second": 10}}
 }
 
-func create(t *testing.T) *Dir {
+func newDir(t *testing.T) *Dir {
 	t.Helper()
 	d, err := Create(filepath.Join(t.TempDir(), "r"), []byte("name: x\n"), map[string]int{"schema": 1})
 	if err != nil {
@@ -27,7 +27,7 @@ func create(t *testing.T) *Dir {
 }
 
 func TestAppendedIsRead(t *testing.T) {
-	d := create(t)
+	d := newDir(t)
 	for _, id := range []string{"b01-c000", "b01-c001"} {
 		if err := d.Append(sample(id)); err != nil {
 			t.Fatal(err)
@@ -49,7 +49,7 @@ func TestAppendedIsRead(t *testing.T) {
 }
 
 func TestSecondRunIsRefused(t *testing.T) {
-	d := create(t)
+	d := newDir(t)
 	defer d.Close()
 	if _, _, _, err := Resume(d.Path); !errors.Is(err, ErrBusy) {
 		t.Errorf("resume of a directory that is being written: %v, want ErrBusy", err)
@@ -61,7 +61,7 @@ func TestSecondRunIsRefused(t *testing.T) {
 
 func TestTornLastLineIsRepairedAndReported(t *testing.T) {
 	for _, torn := range []string{`{"schema":1,"id":"b0`, "{\"schema\":1,\x00\x00\n"} {
-		d := create(t)
+		d := newDir(t)
 		if err := d.Append(sample("b01-c000")); err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestTornLastLineIsRepairedAndReported(t *testing.T) {
 // A run that is aborted in its first sample may have kept raw output of it.
 func TestDiscardLeavesAPlaceForTheNextRun(t *testing.T) {
 	for name, files := range map[string][]string{"raw output": nil, "somebody's file": {"thesis.tex"}} {
-		d := create(t)
+		d := newDir(t)
 		if err := d.SaveRaw("b01-c000", "client", []string{"iperf3"}, "out", ""); err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +178,7 @@ func TestNewerLastLineIsNotTorn(t *testing.T) {
 }
 
 func TestDeletedDirectoryIsNoticed(t *testing.T) {
-	d := create(t)
+	d := newDir(t)
 	defer d.Close()
 	if err := os.RemoveAll(d.Path); err != nil {
 		t.Fatal(err)
@@ -199,7 +199,7 @@ func FuzzDecodeSample(f *testing.F) {
 
 // A result file may come from anywhere, and is shown in terminals.
 func TestReadTextHoldsNoEscapeSequences(t *testing.T) {
-	d := create(t)
+	d := newDir(t)
 	s := sample("b01-c000")
 	s.Status, s.MeasuredSeconds, s.Metrics = StatusFailed, nil, nil
 	s.Cell.Network, s.Reason, s.Warnings = "a\x1b[2J", "b\u009b2J", []string{"c\u202ed", "e\x7f"}
