@@ -3,11 +3,12 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
 
-	"golang.org/x/sys/unix"
+	"github.com/cnibench/cnibench/internal/flock"
 )
 
 const scratchPattern = "cnb-agent-*"
@@ -25,18 +26,11 @@ func (s *scratch) folder() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dir == nil {
-		path, err := os.MkdirTemp("", scratchPattern)
+		dir, err := lockedTemp()
 		if err != nil {
 			return "", fmt.Errorf("scratch folder: %w", err)
 		}
-		f, err := os.Open(path)
-		if err != nil {
-			return "", fmt.Errorf("scratch folder: %w", err)
-		}
-		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-			return "", errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
-		}
-		s.dir = f
+		s.dir = dir
 	}
 	dir, err := os.MkdirTemp(s.dir.Name(), "run-*")
 	if err != nil {
@@ -54,8 +48,25 @@ func (s *scratch) remove() error {
 	return errors.Join(os.RemoveAll(s.dir.Name()), s.dir.Close())
 }
 
+// lockedTemp makes a folder and locks it. Before the lock another command may take
+// it for one that was left behind, and remove it: then the next is made.
+func lockedTemp() (*os.File, error) {
+	for {
+		path, err := os.MkdirTemp("", scratchPattern)
+		if err != nil {
+			return nil, err
+		}
+		dir, err := flock.Lock(path, 0)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, flock.ErrHeld) {
+			continue
+		}
+		return dir, err
+	}
+}
+
 // ClearScratch removes the scratch folders that killed agents left in the
-// system's folder for temporary files, and names them.
+// system's folder for temporary files, and names them. What others put there under
+// such a name is left alone, whatever it is.
 func ClearScratch() ([]string, error) {
 	left, err := filepath.Glob(filepath.Join(os.TempDir(), scratchPattern))
 	if err != nil {
@@ -64,16 +75,16 @@ func ClearScratch() ([]string, error) {
 	var cleared []string
 	var errs error
 	for _, path := range left {
-		f, err := os.Open(path)
+		f, err := flock.Lock(path, 0)
+		if errors.Is(err, flock.ErrHeld) || errors.Is(err, flock.ErrForeign) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+			continue
+		}
 		if err != nil {
 			errs = errors.Join(errs, err)
 			continue
 		}
-		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-			errs = errors.Join(errs, os.RemoveAll(path))
-			cleared = append(cleared, path)
-		}
-		errs = errors.Join(errs, f.Close())
+		errs = errors.Join(errs, os.RemoveAll(path), f.Close())
+		cleared = append(cleared, path)
 	}
 	return cleared, errs
 }
