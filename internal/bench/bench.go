@@ -280,15 +280,35 @@ func goOn(env *result.Environment, first result.Environment) {
 	}
 }
 
+// environmentTries is how often a testbed is asked for its environment at the end,
+// environmentPause the time between two of them.
+const (
+	environmentTries = 3
+	environmentPause = time.Second
+)
+
 // closeEnvironment reads the environment again: settings that changed during
 // the campaign are a warning of every comparison in it.
+//
+// A testbed that does not answer then fails no run whose samples are all there: it
+// is asked again, and at last what is not known is said.
 func (r *run) closeEnvironment(ctx context.Context, env *result.Environment) error {
 	after, err := r.Testbed.Environment(ctx)
+	for try := 1; try < environmentTries && err != nil && !isLost(err) && ctx.Err() == nil; try++ {
+		select {
+		case <-time.After(environmentPause):
+		case <-ctx.Done():
+		}
+		after, err = r.Testbed.Environment(ctx)
+	}
 	switch {
-	case isLost(err) && r.KeepGoing:
-		r.missing(fmt.Sprintf("whether settings changed during the campaign: %v", err))
-	case err != nil:
+	case ctx.Err() != nil || isLost(err) && !r.KeepGoing:
+		if err == nil {
+			err = context.Cause(ctx)
+		}
 		return fmt.Errorf("describe the testbed at the end: %w", err)
+	case err != nil:
+		r.missing(fmt.Sprintf("whether settings changed during the campaign: %v", err))
 	default:
 		after.Version = env.Version
 		if r.of.number() > 1 {

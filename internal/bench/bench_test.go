@@ -25,7 +25,10 @@ type loopback struct {
 	unsupported map[string]string // by network
 	fail        func(n int) error // of the nth Ends
 	ends        int
-	closed      bool
+	// asked counts what was asked for Environment; silent is which of those give an error.
+	asked  int
+	silent func(n int) bool
+	closed bool
 }
 
 func newLoopback(t *testing.T) *loopback {
@@ -73,6 +76,10 @@ func (l *loopback) Ends(context.Context, result.Cell) (testbed.Ends, error) {
 }
 
 func (l *loopback) Environment(context.Context) (result.Environment, error) {
+	l.asked++
+	if l.silent != nil && l.silent(l.asked) {
+		return result.Environment{}, errors.New("the API server answers 500")
+	}
 	return result.Environment{Schema: result.Schema, Testbed: "loopback"}, nil
 }
 

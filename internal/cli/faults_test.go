@@ -71,6 +71,33 @@ func TestInterruptedRunSaysHowItGoesOn(t *testing.T) {
 	})
 }
 
+// A dropped ssh session sends SIGHUP, often twice, and takes the terminal away. What
+// was started with nohup goes on.
+func TestHangup(t *testing.T) {
+	fault(t, steady, func(s *survivor, before labtest.Trace) {
+		r := s.run()
+		s.middle(r)
+		for range 2 {
+			if err := syscall.Kill(r.PID(), syscall.SIGHUP); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.ends(t, 1, "cnibench: interrupted", "records are safe")
+		s.leavesNothing(before)
+		c := s.command("run", s.campaign(), "--out", s.out, "--resume")
+		c.Argv = append([]string{"sh", "-c", `trap "" HUP; exec "$@"`, "nohup"}, c.Argv...)
+		records := len(s.lines())
+		r = s.start(c)
+		r.until(t, func() bool { return len(s.lines()) > records })
+		if err := syscall.Kill(r.PID(), syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		if r.wait(t) != 0 {
+			t.Errorf("with SIGHUP ignored: %s", r.Stderr())
+		}
+	})
+}
+
 func TestStoppedController(t *testing.T) {
 	fault(t, steady, func(s *survivor, _ labtest.Trace) {
 		r := s.run()

@@ -150,6 +150,9 @@ func (r *Runner) Close() {
 func (r *Runner) loop() {
 	runtime.LockOSThread()
 	home, homeErr := os.Open("/proc/thread-self/ns/net")
+	if homeErr == nil {
+		defer home.Close()
+	}
 	for {
 		select {
 		case <-r.done:

@@ -3,6 +3,7 @@ package exec
 import (
 	"errors"
 	"os"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -102,5 +103,36 @@ func TestErrorsHoldNoEscapeSequences(t *testing.T) {
 	_, err := r.Run(t.Context(), Cmd{Argv: []string{"sh", "-c", `printf '\033]0;owned\007' >&2; exit 1`}})
 	if err == nil || strings.ContainsAny(err.Error(), "\x1b\a") || !strings.Contains(err.Error(), `\x1b]0;owned\x07`) {
 		t.Errorf("error %q", err)
+	}
+}
+
+// A program that makes many runners does not run out of files.
+func TestClosedRunnerHoldsNoNamespace(t *testing.T) {
+	held := func() int {
+		n := 0
+		all, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fd := range all {
+			if to, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && strings.HasPrefix(to, "net:") {
+				n++
+			}
+		}
+		return n
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it would close them some day
+	before := held()
+	for range 20 {
+		r := NewRunner()
+		if _, err := r.Run(t.Context(), Cmd{Argv: []string{"true"}}); err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+	}
+	for begin := time.Now(); held() > before; time.Sleep(time.Millisecond) {
+		if time.Since(begin) > 5*time.Second {
+			t.Fatalf("%d namespaces are open, %d before", held(), before)
+		}
 	}
 }
