@@ -17,9 +17,9 @@ import (
 )
 
 var (
-	// ErrHeld: another open file has the lock.
+	// ErrHeld means that another open file has the lock.
 	ErrHeld = errors.New("is locked")
-	// ErrForeign: what has the name is no folder, or another user's.
+	// ErrForeign means that what has the name is no folder, or another user's.
 	ErrForeign = errors.New("is no folder of this user")
 )
 

@@ -100,7 +100,7 @@ func (d *Dir) rawDir(sample string) (string, error) {
 			}
 		case errors.Is(err, fs.ErrNotExist):
 			return "", fmt.Errorf("%w: %w", errVanished, err)
-		case err != nil && !errors.Is(err, fs.ErrExist):
+		case !errors.Is(err, fs.ErrExist):
 			return "", err
 		}
 	}
