@@ -1,6 +1,7 @@
 package repo
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,7 +98,9 @@ func TestKilledInstallToolsBlocksNoServices(t *testing.T) {
 			if got := in.allows(); got != 101 {
 				t.Errorf("while it installs, the policy says %d, want 101", got)
 			}
-			if _, err := in.runner.Run(t.Context(), in.command()); err == nil || !strings.Contains(err.Error(), "another install-tools is running") {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if _, err := in.runner.Run(ctx, in.command()); err == nil || !strings.Contains(err.Error(), "another install-tools is running") {
 				t.Errorf("a second one: %v", err)
 			}
 			if err := p.Signal(c.signal); err != nil {
