@@ -33,7 +33,9 @@ kubernetes)
 esac
 
 SOURCES_DIR=${SOURCES_DIR:-/etc/apt/sources.list.d}
-POLICY=/usr/sbin/policy-rc.d
+POLICY=${POLICY:-/usr/sbin/policy-rc.d}
+HELD=$POLICY.before-cnibench
+MARK="# Written by cnibench scripts/install-tools.sh, and holds while that runs."
 
 say() { echo "install-tools: $*"; }
 fail() { echo "install-tools: $*" >&2; exit 1; }
@@ -122,23 +124,42 @@ update() {
 	apt-get update -q || fail "apt-get update failed: mend the apt sources and run this again"
 }
 
-# hold_services makes the packaging start no service while this runs.
+# started prints when process $1 started, so that another with its number later is
+# not taken for it.
+started() { cut -d' ' -f22 "/proc/$1/stat" 2>/dev/null; }
+
+# hold_services makes the packaging start no service while this runs. The policy
+# holds only as long as this process lives: after a kill -9 it allows what the
+# policy before it allows. With --held it says whether it holds.
 hold_services() {
-	if [ -e "$POLICY" ]; then
-		held=$(mktemp)
-		mv "$POLICY" "$held"
-	else
-		held=
+	if grep -qsxF "$MARK" "$POLICY"; then
+		if sh "$POLICY" --held; then fail "another install-tools is running: wait for it to end"; fi
+		release_services # it was killed
 	fi
+	rm -f "$HELD"
+	if [ -e "$POLICY" ]; then cp -p "$POLICY" "$HELD"; fi
 	trap release_services EXIT
 	trap 'exit 1' HUP INT TERM
-	printf '#!/bin/sh\nexit 101\n' >"$POLICY"
-	chmod 755 "$POLICY"
+	cat >"$POLICY.new" <<-END
+		#!/bin/sh
+		$MARK
+		started=\$(cut -d' ' -f22 /proc/$$/stat 2>/dev/null)
+		if [ "\${1:-}" = --held ]; then [ "\$started" = "$(started $$)" ]; exit; fi
+		[ "\$started" = "$(started $$)" ] && exit 101
+		if [ -x "$HELD" ]; then exec "$HELD" "\$@"; fi
+		exit 0
+	END
+	chmod 755 "$POLICY.new"
+	mv "$POLICY.new" "$POLICY"
 }
 
 release_services() {
-	rm -f "$POLICY"
-	if [ -n "$held" ]; then mv "$held" "$POLICY"; fi
+	rm -f "$POLICY.new"
+	if [ -e "$HELD" ]; then
+		mv "$HELD" "$POLICY"
+	elif grep -qsxF "$MARK" "$POLICY"; then
+		rm -f "$POLICY"
+	fi
 }
 
 daemons() {

@@ -67,9 +67,20 @@ func thousand(ctx context.Context, w io.Writer, o lab.Options, rounds int) error
 	return nil
 }
 
+// needs gives an error that names what Mininet lacks here. Its package only suggests
+// bridge-utils, without which its Linux bridges fail one by one.
+func needs() error {
+	for program, what := range map[string]string{"mn": "mininet", "brctl": "bridge-utils"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return fmt.Errorf("%s is missing (there is no %s): apt-get install mininet bridge-utils", what, program)
+		}
+	}
+	return nil
+}
+
 func compare(ctx context.Context, w io.Writer, o lab.Options, rounds, pods int) error {
-	if _, err := exec.LookPath("mn"); err != nil {
-		return errors.New("mininet is missing: apt-get install mininet bridge-utils")
+	if err := needs(); err != nil {
+		return err
 	}
 	fmt.Fprintf(w, "%d pods on one node (lab: bridge + host-local, real CNI ADD and DEL) and %d Mininet hosts on one Linux bridge\n", pods, pods)
 	fmt.Fprintf(w, "%-7s %9s %9s    %9s %9s\n", "round", "lab up", "down", "mininet up", "down")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/answer"
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/plain"
 )
 
 // ErrGone tells that the agent has died or its line was cut. The error that
@@ -206,7 +207,7 @@ func (c *Client) forget(id int64) {
 
 func decode(r Response, method string, answer any) error {
 	if r.Error != "" {
-		return errors.New(r.Error)
+		return errors.New(plain.Text(r.Error))
 	}
 	if answer == nil || len(r.Result) == 0 {
 		return nil
@@ -239,7 +240,7 @@ func (c *Client) read() {
 	in := bufio.NewReaderSize(c.t.Stdout, 64<<10)
 	var broken error
 	for {
-		line, err := in.ReadBytes('\n')
+		line, err := readLine(in)
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
 				broken = err
@@ -262,6 +263,25 @@ func (c *Client) read() {
 	c.end(broken)
 }
 
+// maxLine bounds one answer, in bytes. The longest are those of tools, of whose
+// output an agent sends 8 MiB (maxOutputBytes) at the most.
+const maxLine = 32 << 20
+
+// readLine reads a line with its end.
+func readLine(in *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		if len(line)+len(part) > maxLine {
+			return nil, fmt.Errorf("it sent an answer of more than %d MiB", maxLine>>20)
+		}
+		line = append(line, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+}
+
 // end waits for the agent's exit and tells every caller why it is gone.
 func (c *Client) end(broken error) {
 	if c.t.Kill != nil {
@@ -280,7 +300,7 @@ func (c *Client) end(broken error) {
 		gone = fmt.Errorf("%w: %w", ErrGone, why)
 	} else if c.t.Stderr != nil {
 		if s := strings.TrimSpace(string(c.t.Stderr())); s != "" {
-			gone = fmt.Errorf("%w: %s", ErrGone, s)
+			gone = fmt.Errorf("%w: %s", ErrGone, plain.Text(s))
 		}
 	}
 	c.mu.Lock()

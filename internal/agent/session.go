@@ -44,10 +44,14 @@ func (s *server) serve(life context.Context, p ServeParams) (ServeResult, error)
 		return ServeResult{}, err
 	}
 	s.mu.Lock()
+	if s.life != life { // cancelled meanwhile: nobody would finish it
+		s.mu.Unlock()
+		cancel()
+		_, err := run() // gives its port and its process free
+		return ServeResult{}, errors.Join(errOver, err)
+	}
 	s.next++
 	name := fmt.Sprintf("s%d", s.next)
-	// After a cancel meanwhile this is the new life's map; the half itself ends
-	// with its old life, and Finish then gives that as its error.
 	s.sessions[name] = se
 	busy := s.busy
 	busy.Add(1)

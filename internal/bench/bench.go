@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,6 +53,9 @@ type Options struct {
 	Recorded []result.Sample
 	// Before is the environment that such a run left; nil: none.
 	Before *result.Environment
+	// AllowElsewhere lets a run go on where the environment is another than Before;
+	// otherwise it ends with an ElsewhereError.
+	AllowElsewhere bool
 	// IdleWindow is how long the probes are read on each machine, once a block,
 	// while nothing is measured; 0 means DefaultIdleWindow.
 	IdleWindow time.Duration
@@ -106,6 +110,9 @@ func Run(ctx context.Context, o Options) (sum Summary, err error) {
 	}
 	before.Started, before.Version = time.Now().UTC(), o.Version
 	if o.Before != nil {
+		if other := result.Elsewhere(*o.Before, before); len(other) > 0 && len(o.Recorded) > 0 && !o.AllowElsewhere {
+			return Summary{Samples: r.samples}, &ElsewhereError{Differs: other}
+		}
 		goOn(&before, *o.Before)
 	}
 	if err := o.Store.WriteJSON(result.EnvironmentFile, before); err != nil {
@@ -267,6 +274,16 @@ func (r *run) planned(from, to int) int {
 	return n
 }
 
+// ElsewhereError refuses to add samples to those of another environment.
+type ElsewhereError struct {
+	// Differs names what is different, "CPU: A → B".
+	Differs []string
+}
+
+func (e *ElsewhereError) Error() string {
+	return "this is not where the recorded samples were measured: " + strings.Join(e.Differs, "; ")
+}
+
 // goOn makes env that of a run that goes on: it began when the first one did,
 // and what has changed since then is told like any change in mid-campaign.
 func goOn(env *result.Environment, first result.Environment) {
@@ -278,15 +295,35 @@ func goOn(env *result.Environment, first result.Environment) {
 	}
 }
 
+// environmentTries is how often a testbed is asked for its environment at the end,
+// environmentPause the time between two of them.
+const (
+	environmentTries = 3
+	environmentPause = time.Second
+)
+
 // closeEnvironment reads the environment again: settings that changed during
 // the campaign are a warning of every comparison in it.
+//
+// A testbed that does not answer then fails no run whose samples are all there: it
+// is asked again, and at last what is not known is said.
 func (r *run) closeEnvironment(ctx context.Context, env *result.Environment) error {
 	after, err := r.Testbed.Environment(ctx)
+	for try := 1; try < environmentTries && err != nil && !isLost(err) && ctx.Err() == nil; try++ {
+		select {
+		case <-time.After(environmentPause):
+		case <-ctx.Done():
+		}
+		after, err = r.Testbed.Environment(ctx)
+	}
 	switch {
-	case isLost(err) && r.KeepGoing:
-		r.missing(fmt.Sprintf("whether settings changed during the campaign: %v", err))
-	case err != nil:
+	case ctx.Err() != nil || isLost(err) && !r.KeepGoing:
+		if err == nil {
+			err = context.Cause(ctx)
+		}
 		return fmt.Errorf("describe the testbed at the end: %w", err)
+	case err != nil:
+		r.missing(fmt.Sprintf("whether settings changed during the campaign: %v", err))
 	default:
 		after.Version = env.Version
 		if r.of.number() > 1 {

@@ -26,7 +26,10 @@ type loopback struct {
 	fail        func(n int) error // of the nth Ends
 	endsOf      func(result.Cell, testbed.Ends) testbed.Ends
 	ends        int
-	closed      bool
+	// asked counts what was asked for Environment; silent is which of those give an error.
+	asked  int
+	silent func(n int) bool
+	closed bool
 }
 
 func newLoopback(t *testing.T) *loopback {
@@ -78,6 +81,10 @@ func (l *loopback) Ends(_ context.Context, cell result.Cell) (testbed.Ends, erro
 }
 
 func (l *loopback) Environment(context.Context) (result.Environment, error) {
+	l.asked++
+	if l.silent != nil && l.silent(l.asked) {
+		return result.Environment{}, errors.New("the API server answers 500")
+	}
 	return result.Environment{Schema: result.Schema, Testbed: "loopback"}, nil
 }
 

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,13 +23,18 @@ func (r *run) round(ctx context.Context, slots []plan.Slot) error {
 			return context.Cause(ctx) // what was cut short is no sample
 		}
 		var again []plan.Slot
+		var ends error // why the run ends after this round
 		longest := 0.0 // of those that were measured at the same time
 		for i, t := range tries {
 			if isLost(t.err) && !r.KeepGoing {
-				return t.err
+				ends = cmp.Or(ends, t.err)
+				continue // what was measured at the same time is recorded
 			}
-			if err := r.record(ctx, slots[i], t); err != nil {
+			if err := r.record(t); err != nil {
 				return err
+			}
+			if t.sample.Status == result.StatusFailed && !isLost(t.err) {
+				ends = cmp.Or(ends, r.toolsGone(ctx, slots[i].Cell))
 			}
 			s := t.sample
 			if s.Status == result.StatusOK && s.Block >= steadyBlock {
@@ -38,6 +44,9 @@ func (r *run) round(ctx context.Context, slots []plan.Slot) error {
 				again = append(again, slots[i])
 			}
 		}
+		if ends != nil {
+			return ends
+		}
 		r.clock.measuring += longest
 		slots = again
 	}
@@ -45,13 +54,8 @@ func (r *run) round(ctx context.Context, slots []plan.Slot) error {
 }
 
 // record keeps one attempt.
-func (r *run) record(ctx context.Context, slot plan.Slot, t *try) error {
+func (r *run) record(t *try) error {
 	s := t.sample
-	if s.Status == result.StatusFailed && !isLost(t.err) {
-		if err := r.toolsGone(ctx, slot.Cell); err != nil {
-			return err
-		}
-	}
 	if err := r.Store.Append(s); err != nil {
 		return err
 	}

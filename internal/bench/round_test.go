@@ -107,3 +107,69 @@ func TestRoundsOfPairs(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A sample that failed because its tool went is a record too, and so is what was
+// measured beside it.
+func TestSampleWithoutItsToolIsRecorded(t *testing.T) {
+	store := &memory{}
+	o := options(t, newLoopback(t), store)
+	t.Setenv("PATH", t.TempDir()) // from now on there is no tool
+	tool, native := o.Plan.Cells[0], o.Plan.Cells[1]
+	tool.Workload, tool.MessageBytes, tool.Protocol = "iperf3", 1472, "tcp"
+	r := &run{Options: o, attempts: map[string]int{}, tools: map[string]map[string]string{}}
+	err := r.round(t.Context(), []plan.Slot{{ID: "b01-c000", Block: 1, Cell: tool}, {ID: "b01-c001", Block: 1, Cell: native}})
+	if err == nil || !strings.Contains(err.Error(), "in mid-run: iperf3 is not installed") {
+		t.Errorf("the round ended with %v", err)
+	}
+	if got := strings.Join(ids(store.records), " "); got != "b01-c000/1 b01-c001/1" {
+		t.Errorf("recorded %s, want both samples", got)
+	}
+	if len(store.records) > 0 && (store.records[0].Status != result.StatusFailed || store.records[0].Reason == "") {
+		t.Errorf("%+v", store.records[0])
+	}
+}
+
+// A lost machine ends a run; what was measured beside it stays.
+func TestSampleBesideALostMachineIsRecorded(t *testing.T) {
+	bed := newLoopback(t)
+	bed.fail = func(n int) error {
+		if n == 1 {
+			return &testbed.LostError{Err: errors.New("gone")}
+		}
+		return nil
+	}
+	store := &memory{}
+	o := options(t, bed, store)
+	r := &run{Options: o, attempts: map[string]int{}, tools: map[string]map[string]string{}}
+	err := r.round(t.Context(), []plan.Slot{{ID: "b01-c000", Block: 1, Cell: o.Plan.Cells[0]}, {ID: "b01-c001", Block: 1, Cell: o.Plan.Cells[1]}})
+	if !isLost(err) {
+		t.Errorf("the round ended with %v", err)
+	}
+	if got := strings.Join(ids(store.records), " "); got != "b01-c001/1" {
+		t.Errorf("recorded %q, want the sample of the machines that are there", got)
+	}
+}
+
+// All samples are there: one answer that does not come fails no run.
+func TestASilentTestbedAtTheEndFailsNoRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		silent func(n int) bool
+		absent bool
+	}{
+		"once":  {func(n int) bool { return n == 2 }, false},
+		"stays": {func(n int) bool { return n > 1 }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bed := newLoopback(t)
+			bed.silent = c.silent
+			sum, err := Run(t.Context(), options(t, bed, &memory{}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := strings.Contains(strings.Join(sum.Environment.Absent, " "), "whether settings changed during the campaign: the API server answers 500")
+			if got != c.absent || sum.Environment.Finished.IsZero() {
+				t.Errorf("%+v", sum.Environment)
+			}
+		})
+	}
+}

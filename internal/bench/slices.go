@@ -94,17 +94,22 @@ func (r *run) batch(ctx context.Context, slots []plan.Slot) error {
 			return context.Cause(ctx) // what was cut short is no sample
 		}
 		var again []plan.Slot
+		var ends error // why the run ends after this batch
 		for _, t := range tries {
 			t.finish()
 			if isLost(t.err) && !r.KeepGoing {
-				return t.err
+				ends = cmp.Or(ends, t.err)
+				continue // what was measured beside it is recorded
 			}
-			if err := r.record(ctx, t.slot, t.try); err != nil {
+			if err := r.record(t.try); err != nil {
 				return err
 			}
 			if s := t.sample; s.Status != result.StatusOK && s.Attempt <= r.Sampling.Retries {
 				again = append(again, t.slot)
 			}
+		}
+		if ends != nil {
+			return ends
 		}
 		slots = again
 	}

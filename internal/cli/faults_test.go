@@ -71,6 +71,33 @@ func TestInterruptedRunSaysHowItGoesOn(t *testing.T) {
 	})
 }
 
+// A dropped ssh session sends SIGHUP, often twice, and takes the terminal away. What
+// was started with nohup goes on.
+func TestHangup(t *testing.T) {
+	fault(t, steady, func(s *survivor, before labtest.Trace) {
+		r := s.run()
+		s.middle(r)
+		for range 2 {
+			if err := syscall.Kill(r.PID(), syscall.SIGHUP); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.ends(t, 1, "cnibench: interrupted", "records are safe")
+		s.leavesNothing(before)
+		c := s.command("run", s.campaign(), "--out", s.out, "--resume")
+		c.Argv = append([]string{"sh", "-c", `trap "" HUP; exec "$@"`, "nohup"}, c.Argv...)
+		records := len(s.lines())
+		r = s.start(c)
+		r.until(t, func() bool { return len(s.lines()) > records })
+		if err := syscall.Kill(r.PID(), syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		if r.wait(t) != 0 {
+			t.Errorf("with SIGHUP ignored: %s", r.Stderr())
+		}
+	})
+}
+
 func TestStoppedController(t *testing.T) {
 	fault(t, steady, func(s *survivor, _ labtest.Trace) {
 		r := s.run()
@@ -120,7 +147,8 @@ func TestSecondRunIntoADirectoryIsRefused(t *testing.T) {
 }
 
 // onDisk runs a script of the shell with D a small disk of its own, in a mount
-// namespace that ends with it; C runs the campaign.
+// namespace that ends with it; C runs the campaign. With -n, mount keeps no list of
+// its own, whose folder /run/mount the first mount on a machine would make.
 func (s *survivor) onDisk(size, script string) *started {
 	disk := filepath.Join(s.work, "disk")
 	if err := os.Mkdir(disk, 0o755); err != nil {
@@ -129,7 +157,7 @@ func (s *survivor) onDisk(size, script string) *started {
 	s.out = filepath.Join(disk, "r")
 	c := s.command("run", s.campaign(), "--seed", "7", "--out", s.out)
 	resume := s.command("run", s.campaign(), "--resume", "--out", s.out)
-	head := fmt.Sprintf("D=%s; begin() { %s; }; resume() { %s; }; mount -t tmpfs -o size=%s cnb-test $D\n",
+	head := fmt.Sprintf("D=%s; begin() { %s; }; resume() { %s; }; mount -n -t tmpfs -o size=%s cnb-test $D\n",
 		disk, exec.Cmd{Argv: c.Argv}, exec.Cmd{Argv: resume.Argv}, size)
 	c.Argv = []string{"unshare", "--mount", "--propagation", "private", "sh", "-c", head + script}
 	return s.start(c)
@@ -138,7 +166,7 @@ func (s *survivor) onDisk(size, script string) *started {
 func TestFullDisk(t *testing.T) {
 	labtest.Tool(t, "unshare", "util-linux")
 	fault(t, strings.ReplaceAll(steady, "tcp_rr", "tcp_rr, message_bytes: [1, 64, 512]"), func(s *survivor, _ labtest.Trace) {
-		r := s.onDisk("80k", `begin; echo "status $?" >&2; cp -r $D/r $D/../kept; mount -o remount,size=8m $D; resume || exit 9; cp -r $D/r $D/../whole`)
+		r := s.onDisk("80k", `begin; echo "status $?" >&2; cp -r $D/r $D/../kept; mount -n -o remount,size=8m $D; resume || exit 9; cp -r $D/r $D/../whole`)
 		r.ends(t, 0, "no space left on device", "records are safe", "status 1", "resuming")
 		s.out = filepath.Join(s.work, "kept")
 		before := s.lines()
@@ -153,7 +181,7 @@ func TestFullDisk(t *testing.T) {
 func TestReadOnlyResults(t *testing.T) {
 	labtest.Tool(t, "unshare", "util-linux")
 	fault(t, steady, func(s *survivor, _ labtest.Trace) {
-		r := s.onDisk("8m", `mount -o remount,ro $D; begin; echo "status $?" >&2; mount -o remount,rw $D; begin || exit 9; cp -r $D/r $D/../whole`)
+		r := s.onDisk("8m", `mount -n -o remount,ro $D; begin; echo "status $?" >&2; mount -n -o remount,rw $D; begin || exit 9; cp -r $D/r $D/../whole`)
 		r.ends(t, 0, "read-only file system", "status 1")
 		if strings.Contains(string(r.Stderr()), "cleared") {
 			t.Errorf("a lab was built for results that cannot be written:\n%s", r.Stderr())
@@ -170,8 +198,8 @@ func TestResultsBecomeReadOnlyInMidRun(t *testing.T) {
 		// end, does not.
 		r := s.onDisk("8m", `begin & P=$!
 while [ "$(wc -l <$D/r/samples.jsonl 2>/dev/null || echo 0)" -lt 3 ]; do sleep 0.02; done
-mount --bind $D/r $D/r && mount -o remount,ro,bind $D/r
-wait $P; echo "status $?" >&2; umount $D/r; resume || exit 9; cp -r $D/r $D/../whole`)
+mount -n --bind $D/r $D/r && mount -n -o remount,ro,bind $D/r
+wait $P; echo "status $?" >&2; umount -n $D/r; resume || exit 9; cp -r $D/r $D/../whole`)
 		r.ends(t, 0, "read-only file system", "records are safe", "status 1")
 		s.out = filepath.Join(s.work, "whole")
 		s.finished(nil)

@@ -36,8 +36,8 @@ What a killed run left is cleared by the next command. Labs are written down in
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(labUp(stdout, stderr), labList(stdout), labExec(), labDown(stderr),
-		labFreeze(true), labFreeze(false), labHold(), labDoor())
+	cmd.AddCommand(labUp(stdout, stderr), labList(stdout, stderr), labExec(stderr), labDown(stderr),
+		labFreeze(true, stderr), labFreeze(false, stderr), labHold(), labDoor())
 	return cmd
 }
 
@@ -78,6 +78,23 @@ func reap(ctx context.Context, o lab.Options, stderr io.Writer) error {
 		fmt.Fprintf(stderr, "cleared what a killed command left: %s\n", path)
 	}
 	return errors.Join(err, scratchErr, hostsErr, restoreMachine(ctx, o.Runner, stderr))
+}
+
+// reapFirst is reap for commands that only look at labs: what cannot be cleared is
+// a warning. Without root it does nothing.
+func reapFirst(ctx context.Context, verb string, stderr io.Writer) {
+	if os.Getuid() != 0 {
+		return
+	}
+	runner := exec.NewRunner()
+	defer runner.Close()
+	o, err := labOptions(runner, nil, verb)
+	if err == nil {
+		err = reap(ctx, o, stderr)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "warning: what killed commands left is not cleared: %v\n", err)
+	}
 }
 
 // restoreMachine puts back what a killed run changed of this machine.
@@ -178,14 +195,15 @@ func specsOf(networks []string, like lab.Spec, nodes, pods int) ([]lab.Spec, err
 	return specs, nil
 }
 
-func labList(stdout io.Writer) *cobra.Command {
+func labList(stdout, stderr io.Writer) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "list the labs that stand and their namespaces",
 		Example: "  cnibench lab list --json",
 		Args:    usageArgs(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			reapFirst(cmd.Context(), "lab list", stderr)
 			infos, err := lab.List(lab.Options{Dir: stateDir()})
 			if err != nil {
 				return err
@@ -208,7 +226,7 @@ func writeLabs(w io.Writer, infos []lab.Info, asJSON bool) error {
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, l := range infos {
-		state := "left by a killed command: the next command clears it"
+		state := "left by a killed command: the next command as root clears it"
 		switch {
 		case l.InUse:
 			state = fmt.Sprintf("in use by process %d", l.PID)
@@ -224,7 +242,7 @@ func writeLabs(w io.Writer, infos []lab.Info, asJSON bool) error {
 	return tw.Flush()
 }
 
-func labExec() *cobra.Command {
+func labExec(stderr io.Writer) *cobra.Command {
 	return &cobra.Command{
 		Use:   "exec PLACE -- COMMAND [ARG ...]",
 		Short: "run a command at a place of a lab",
@@ -232,7 +250,8 @@ func labExec() *cobra.Command {
 namespace's name as lab list shows it, or an end of it that fits one alone.`,
 		Example: "  cnibench lab exec node1-pod1 -- ip route",
 		Args:    usageArgs(cobra.MinimumNArgs(2)),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			reapFirst(cmd.Context(), "lab exec", stderr)
 			return lab.Exec(lab.Options{Dir: stateDir()}, args[0], args[1:])
 		},
 	}

@@ -26,7 +26,7 @@ func (f *kubernetesFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.cni, "cni", "bridge", "with --kubernetes: the pod network: "+cniNames())
 	flags.StringVar(&f.kubeProxy, "kube-proxy", "iptables", "with --kubernetes: how services are carried out: iptables, nftables, none")
 	flags.StringVar(&f.name, "name", "cnibench", "with --kubernetes: its name and that of the kubeconfig's context")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "with --kubernetes: the file to write (default: one in the lab's folder, whose path is printed)")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "with --kubernetes: the file to write, which may not exist unless lab up wrote it (default: one in the lab's folder, whose path is printed)")
 	flags.StringVar(&f.binDir, "bin-dir", "", "with --kubernetes: the folder of its programs (default: where make cluster-binaries builds, then PATH)")
 	flags.BoolVar(&f.ipv6, "ipv6", false, "with --kubernetes: IPv6 beside IPv4 for nodes, pods and services")
 }
@@ -76,7 +76,7 @@ func describeKubernetes(w io.Writer, k *lab.Kubernetes) {
 	fmt.Fprintf(w, "  kubeconfig %s\n", k.Kubeconfig)
 }
 
-func labFreeze(frozen bool) *cobra.Command {
+func labFreeze(frozen bool, stderr io.Writer) *cobra.Command {
 	verb, short := "thaw", "let a frozen Kubernetes of a lab go on"
 	long := "thaw lets the processes of a Kubernetes in a lab go on that lab freeze stopped."
 	if frozen {
@@ -90,6 +90,7 @@ on. A lab that is frozen can be taken down like any other.`
 		Example: "  cnibench lab " + verb + " cnibench",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			reapFirst(cmd.Context(), "lab "+verb, stderr)
 			return lab.SetFrozen(cmd.Context(), lab.Options{Dir: stateDir()}, args[0], frozen)
 		},
 	}
@@ -122,6 +123,9 @@ func labDoor() *cobra.Command {
 
 // checkUp refuses flags of lab up that do not go together.
 func (f kubernetesFlags) checkUp(flags *pflag.FlagSet) error {
+	if err := kubernetes.CheckKubeconfig(f.kubeconfig); err != nil {
+		return usageError{err}
+	}
 	only := []string{"cni", "kube-proxy", "name", "kubeconfig", "bin-dir", "ipv6"}
 	if f.wanted {
 		only = []string{"network", "pods", "profile"}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/cni"
+	"github.com/cnibench/cnibench/internal/plain"
 )
 
 // The exit statuses.
@@ -37,12 +38,8 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	if handled, exit := cni.RunAsPlugin(os.Args[0], os.Environ()); handled {
 		return exit
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal()
 	defer stop()
-	go func() {
-		<-ctx.Done()
-		stop() // a second Ctrl-C ends the program at once
-	}()
 	root := Root(stdout, stderr)
 	root.SetArgs(asPlugin(root, os.Args[0], args))
 	err := complete(root)
@@ -66,13 +63,39 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	}
 }
 
+// untilSignal is a context that ends with Ctrl-C, SIGTERM and, where that is not
+// ignored as by nohup, with the terminal (SIGHUP): a dropped ssh session must not
+// leave hosts tuned. After the first signal the terminal may be gone, and writing to
+// it must not end the program before it has cleaned up.
+func untilSignal() (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, cancel := context.WithCancel(ctx)
+	hangup := make(chan os.Signal, 1)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(hangup, syscall.SIGHUP) // for good: a shell and the kernel send one each
+	}
+	go func() {
+		select {
+		case <-hangup:
+			cancel()
+		case <-ctx.Done():
+		}
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+		stop() // a second Ctrl-C ends the program at once
+	}()
+	return ctx, func() {
+		cancel()
+		stop()
+	}
+}
+
 // silentError ends with a status when all has been said already.
 type silentError struct{ status int }
 
 func (e silentError) Error() string { return fmt.Sprintf("exit status %d", e.status) }
 
 func printError(w io.Writer, err error) {
-	for i, line := range strings.Split(strings.TrimRight(err.Error(), "\n"), "\n") {
+	for i, line := range strings.Split(strings.TrimRight(plain.Text(err.Error()), "\n"), "\n") {
 		if i == 0 {
 			line = "cnibench: " + line
 		}

@@ -3,29 +3,45 @@ package cli
 import (
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
+	"github.com/cnibench/cnibench/internal/plain"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
 // progress shows how a run goes on: a bar with the time left on a terminal, a
-// plain line per block otherwise.
+// plain line per block otherwise. The bar is drawn by a goroutine of its own.
 type progress struct {
-	w     io.Writer
+	w    io.Writer
+	bars *mpb.Progress
+	bar  *mpb.Bar
+
+	mu sync.Mutex // guards seen; never held while the bar is called, which asks for it
+	seen
+}
+
+// seen is what the bar shows.
+type seen struct {
 	began time.Time
-	bars  *mpb.Progress
-	bar   *mpb.Bar
 	done  int
 	left  int
 	block int
 	bad   int
 }
 
+// now is what has been seen so far.
+func (p *progress) now() seen {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.seen
+}
+
 func newProgress(w io.Writer) *progress {
-	p := &progress{w: w, began: time.Now()}
+	p := &progress{w: w, seen: seen{began: time.Now()}}
 	if terminalOf(w).isTTY {
 		p.bars = mpb.New(mpb.WithOutput(w), mpb.WithWidth(30))
 	}
@@ -34,19 +50,22 @@ func newProgress(w io.Writer) *progress {
 
 // Begin implements bench.Observer.
 func (p *progress) Begin(least, most int) {
+	p.mu.Lock()
 	p.began, p.left = time.Now(), most
+	p.mu.Unlock()
 	p.Say("%d to %d samples", least, most)
 	if p.bars == nil || most == 0 {
 		return
 	}
 	p.bar = p.bars.AddBar(int64(most),
-		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return fmt.Sprintf("block %d ", p.block) })),
+		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return fmt.Sprintf("block %d ", p.now().block) })),
 		mpb.AppendDecorators(
 			decor.CountersNoUnit("%d of at most %d"),
 			decor.Any(func(decor.Statistics) string {
-				s := ", at most " + p.timeLeft() + " left"
-				if p.bad > 0 {
-					s += fmt.Sprintf(", %d failed", p.bad)
+				now := p.now()
+				s := ", at most " + now.timeLeft() + " left"
+				if now.bad > 0 {
+					s += fmt.Sprintf(", %d failed", now.bad)
 				}
 				return s
 			}),
@@ -55,29 +74,31 @@ func (p *progress) Begin(least, most int) {
 
 // Sampled implements bench.Observer.
 func (p *progress) Sampled(s result.Sample, left int) {
+	p.mu.Lock()
+	before := p.block
 	p.done++
-	p.left = left
+	p.left, p.block = left, s.Block
 	if s.Status == result.StatusFailed {
 		p.bad++
+	}
+	now := p.seen
+	p.mu.Unlock()
+	if s.Status == result.StatusFailed {
 		p.Say("failed: %s %s %s: %s", s.ID, s.Cell.Network, s.Cell.Traffic(), s.Reason)
 	}
 	if p.bar != nil {
-		p.block = s.Block
-		p.bar.SetTotal(int64(p.done+left), false)
-		p.bar.SetCurrent(int64(p.done))
+		p.bar.SetTotal(int64(now.done+left), false)
+		p.bar.SetCurrent(int64(now.done))
 		return
 	}
-	if s.Block != p.block {
-		if p.block > 0 {
-			p.Say("block %d measured, at most %s left", p.block, p.timeLeft())
-		}
-		p.block = s.Block
+	if s.Block != before && before > 0 {
+		p.Say("block %d measured, at most %s left", before, now.timeLeft())
 	}
 }
 
 // Say implements bench.Observer.
 func (p *progress) Say(format string, args ...any) {
-	line := fmt.Sprintf(format, args...) + "\n"
+	line := plain.Text(fmt.Sprintf(format, args...)) + "\n"
 	if p.bar != nil {
 		fmt.Fprint(p.bars, line) // above the bar
 		return
@@ -94,7 +115,7 @@ func (p *progress) close() {
 }
 
 // timeLeft takes the samples to come to last as long as those that were.
-func (p *progress) timeLeft() string {
+func (p seen) timeLeft() string {
 	if p.done == 0 {
 		return "?"
 	}

@@ -50,12 +50,12 @@ func openResults(path string, c campaign.Campaign, f runFlags, stderr io.Writer)
 // resumeResults opens a directory to go on with; result.ErrNothing where the
 // run before ended before anything was in it.
 func resumeResults(c campaign.Campaign, f runFlags, stderr io.Writer) (results, error) {
-	dir, recorded, repaired, err := result.Resume(f.out)
+	dir, recorded, cut, err := result.Resume(f.out)
 	if err != nil {
 		return results{}, err
 	}
-	if repaired > 0 {
-		fmt.Fprintf(stderr, "repaired: a torn last line of %d bytes was cut off %s\n", repaired, filepath.Join(f.out, result.SamplesFile))
+	if cut.Bytes > 0 {
+		fmt.Fprintf(stderr, "repaired: a torn last line of %d bytes was cut off %s and kept in %s\n", cut.Bytes, filepath.Join(f.out, result.SamplesFile), cut.Kept)
 	}
 	r := results{dir: dir, recorded: recorded}
 	if r.plan, err = plan.Load(filepath.Join(f.out, result.PlanFile)); err == nil {
@@ -154,6 +154,9 @@ func besides(err error) error {
 // resumeCommand goes on with a run, as it can be pasted into a shell.
 func resumeCommand(path, dir string, f runFlags) string {
 	argv := []string{"cnibench", "run", path, "--resume", "--out", dir}
+	if f.elsewhere {
+		argv = append(argv, "--allow-changed-environment")
+	}
 	if f.testbed != "" {
 		argv = append(argv, "--testbed", f.testbed)
 	}

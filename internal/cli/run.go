@@ -27,18 +27,20 @@ import (
 
 // runFlags are the flags of run.
 type runFlags struct {
-	testbed  string
-	hosts    hostFlags
-	cluster  clusterFlags
-	image    string
-	out      string
-	resume   bool
-	seed     uint64
-	nullTest bool
-	live     bool
-	dryRun   bool
-	json     bool
-	cniPath  []string
+	testbed string
+	hosts   hostFlags
+	cluster clusterFlags
+	image   string
+	out     string
+	resume  bool
+	// elsewhere lets a run be resumed in another environment.
+	elsewhere bool
+	seed      uint64
+	nullTest  bool
+	live      bool
+	dryRun    bool
+	json      bool
+	cniPath   []string
 	// allowPrivileged lets pods have all rights on their nodes.
 	allowPrivileged bool
 	// allowTuning lets a lab change settings of the whole machine.
@@ -69,6 +71,9 @@ samples; a browser on the machine that measures is still a load on it.`,
 			if f.resume && cmd.Flags().Changed("seed") {
 				return usageError{errors.New("--seed cannot be changed by --resume: the order is in the directory's plan.json")}
 			}
+			if f.elsewhere && !f.resume {
+				return usageError{errors.New("--allow-changed-environment is for --resume: a new run has no environment yet")}
+			}
 			if f.live && f.dryRun {
 				return usageError{errors.New("--live shows what is measured, and --dry-run measures nothing: leave one out")}
 			}
@@ -87,6 +92,7 @@ samples; a browser on the machine that measures is still a load on it.`,
 	flags.BoolVar(&f.allowTuning, "allow-host-tuning", false, "let profiles change settings of this whole machine, by Ansible and tuned, and put them back; without it a lab changes its namespaces alone")
 	flags.StringVar(&f.out, "out", "", "result directory (default results/NAME-DATE-TIME)")
 	flags.BoolVar(&f.resume, "resume", false, "go on with the run in --out; nothing is measured twice")
+	flags.BoolVar(&f.elsewhere, "allow-changed-environment", false, "with --resume: go on although cnibench, kernel, processors or cluster are others than those of the recorded samples; the report warns of it")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the random order (default: a random one, recorded)")
 	flags.BoolVar(&f.nullTest, "null-test", false, "measure each network against itself, under two names: what differs then is this machine's noise")
 	flags.BoolVar(&f.live, "live", false, "serve the growing report on loopback while the run goes on")
@@ -163,6 +169,9 @@ func runOn(ctx context.Context, bed testbed.Testbed, path string, c campaign.Cam
 		// All is measured that could be; what is left to do on the host is said.
 		return into.dir.Path, errors.Join(showRun(into.dir.Path, sum, f.json, stdout, stderr), into.dir.Close(), err)
 	}
+	if other := (*bench.ElsewhereError)(nil); errors.As(err, &other) {
+		return "", errors.Join(usageError{fmt.Errorf("%s: cannot resume: %w\nresume it there, name a new directory with --out, or say --allow-changed-environment", f.out, err)}, into.dir.Close())
+	}
 	if err != nil {
 		return "", interrupted(err, path, into.dir, len(sum.Samples), f, stderr)
 	}
@@ -222,7 +231,7 @@ func measure(ctx context.Context, c campaign.Campaign, bed testbed.Testbed, into
 	defer seen.close()
 	o := bench.Options{
 		Sampling: c.Sampling, Plan: into.plan, Testbed: bed, Store: into.dir, Observer: seen,
-		Recorded: into.recorded, Before: into.environment, Version: version(), Settled: settled(c), WithoutProbes: withoutProbes(c), KeepGoing: f.hosts.keepGoing,
+		Recorded: into.recorded, Before: into.environment, Version: version(), Settled: settled(c), WithoutProbes: withoutProbes(c), KeepGoing: f.hosts.keepGoing, AllowElsewhere: f.elsewhere,
 	}
 	if f.live {
 		shown, liveErr := showLive(c.Name, into, seen)

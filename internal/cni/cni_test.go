@@ -10,13 +10,13 @@ import (
 	"github.com/cnibench/cnibench/internal/exec"
 )
 
-const plain = `{"cniVersion":"1.0.0","name":"n","plugins":[
+const plainList = `{"cniVersion":"1.0.0","name":"n","plugins":[
  {"type":"bridge","ipam":{"type":"host-local","subnet":"10.1.0.0/24","dataDir":"/var/lib/mine"}},
  {"type":"tuning","mtu":12345678901234567890},
  {"type":"portmap","ipam":{"type":"dhcp"}}]}`
 
 func TestParseConflist(t *testing.T) {
-	list, err := ParseConflist("a.conflist", []byte(plain))
+	list, err := ParseConflist("a.conflist", []byte(plainList))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestParseConflist(t *testing.T) {
 }
 
 func TestWithDataDirMovesEveryFile(t *testing.T) {
-	list, err := ParseConflist("a.conflist", []byte(plain))
+	list, err := ParseConflist("a.conflist", []byte(plainList))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestWithDataDirMovesEveryFile(t *testing.T) {
 }
 
 func FuzzParseConflist(f *testing.F) {
-	f.Add([]byte(plain))
+	f.Add([]byte(plainList))
 	f.Add([]byte(`{"name":"n","plugins":[{"type":"x","ipam":{"type":"host-local"}}]}`))
 	f.Add([]byte(`{"name":"n","plugins":[null]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -118,6 +118,7 @@ func TestPluginErrorsAreInTheirOwnWords(t *testing.T) {
 		{exec.Result{Stdout: []byte(`{"msg":"no"}`), ExitCode: 1}, "CNI plugin bridge failed on ADD: no"},
 		{exec.Result{Stdout: []byte("oops"), Stderr: []byte("panic: x\n"), ExitCode: 2}, "CNI plugin bridge failed on ADD: exit status 2: panic: x"},
 		{exec.Result{Stdout: []byte("oops"), ExitCode: 2}, "CNI plugin bridge failed on ADD: exit status 2: oops"},
+		{exec.Result{Stdout: []byte(`{"msg":"\u001b[2J","details":"\u009b2J"}`), ExitCode: 1}, `CNI plugin bridge failed on ADD: \x1b[2J: \u009b2J`},
 		{exec.Result{ExitCode: -1}, "CNI plugin bridge failed on ADD: signal: killed"},
 	} {
 		if got := pluginError(said, c.res, errors.New("signal: killed")).Error(); got != c.want {
@@ -151,5 +152,34 @@ func TestVersion(t *testing.T) {
 	got, err := Version(t.Context(), r, "toy", []string{dir})
 	if err != nil || !strings.HasPrefix(got, "CNI toy plugin v9; supports CNI 0.4.0, 1.0.0; sha256 ") {
 		t.Errorf("version %q (%v)", got, err)
+	}
+}
+
+// With SECRET=hunter2 cnibench run …, the secret was in samples.jsonl once.
+func TestPluginsDoNotGetTheUsersEnvironment(t *testing.T) {
+	t.Setenv("SECRET", "hunter2")
+	dir := t.TempDir()
+	for name, script := range map[string]string{
+		"prints": "#!/bin/sh\nenv >&2\nexit 3\n",
+		"killed": "#!/bin/sh\nkill -9 $$\n",
+		"broken": "#!/nonesuch/interpreter\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		list, err := ParseConflist("a.conflist", []byte(`{"cniVersion":"1.0.0","name":"n","plugins":[{"type":"`+name+`"}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		runner := exec.NewRunner()
+		rt := &Runtime{Runner: runner, Path: []string{dir}, CacheDir: t.TempDir()}
+		_, err = rt.Add(t.Context(), Attachment{Conflist: list, ContainerID: "pod", Device: "eth0"})
+		runner.Close()
+		if err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("plugin %s: %v", name, err)
+		}
+		if name == "prints" && (!strings.Contains(err.Error(), "CNI_COMMAND=ADD") || !strings.Contains(err.Error(), "PATH=")) {
+			t.Errorf("the plugin lacks what it needs: %v", err)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/containernetworking/cni/pkg/version"
 
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/plain"
 )
 
 // Timing is how long one plugin took for one verb. An IPAM plugin that it
@@ -37,7 +39,7 @@ func (e *PluginError) Error() string {
 	if e.Code != 0 {
 		s += fmt.Sprintf(" (CNI error code %d)", e.Code)
 	}
-	return s
+	return plain.Text(s)
 }
 
 // invoker is libcni's way to plugins: through the runner, in the node's
@@ -53,12 +55,13 @@ func (i *invoker) FindInPath(plugin string, dirs []string) (string, error) {
 	return Find(plugin, dirs)
 }
 
-// ExecPlugin runs one plugin. environ is complete: it holds this program's own.
+// ExecPlugin runs one plugin. libcni's environ holds this program's whole
+// environment; the plugin gets the variables of the specification and PATH.
 func (i *invoker) ExecPlugin(ctx context.Context, path string, stdin []byte, environ []string) ([]byte, error) {
 	t := Timing{Plugin: filepath.Base(path), Verb: lookup(environ, "CNI_COMMAND")}
 	begin := time.Now()
 	res, err := i.runner.Run(ctx, exec.Cmd{
-		Argv: []string{path}, Env: environ, CleanEnv: true, NetNS: i.netns, Stdin: bytes.NewReader(stdin),
+		Argv: []string{path}, Env: pluginEnv(environ), CleanEnv: true, NetNS: i.netns, Stdin: bytes.NewReader(stdin),
 	})
 	t.Took = time.Since(begin)
 	i.times = append(i.times, t)
@@ -69,6 +72,14 @@ func (i *invoker) ExecPlugin(ctx context.Context, path string, stdin []byte, env
 		return nil, fmt.Errorf("CNI plugin %s on %s: %w", t.Plugin, t.Verb, context.Cause(ctx))
 	}
 	return nil, pluginError(t, res, err)
+}
+
+// pluginEnv is what a plugin may see: the CNI_ variables and PATH. It comes from
+// a package or a campaign, and what it prints becomes a record's reason.
+func pluginEnv(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
+		return !strings.HasPrefix(kv, "CNI_") && !strings.HasPrefix(kv, "PATH=")
+	})
 }
 
 // pluginError reads a plugin's error, JSON on stdout by the specification; a

@@ -5,7 +5,6 @@
 package exec
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,12 +12,15 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/plain"
 )
 
 // Cmd is a program to run. No shell is ever between.
@@ -37,8 +39,8 @@ type Cmd struct {
 	Cgroup *os.File
 	// CPUs are those that the program, and all that it starts, may run on; nil is
 	// this program's own.
-	CPUs   []int
-	Stdin  io.Reader
+	CPUs  []int
+	Stdin io.Reader
 	// User runs the program as another user, with the group of the same number and no
 	// others; 0 is this program's own.
 	User uint32
@@ -56,7 +58,8 @@ type Result struct {
 }
 
 // Error says which command failed, how, and what it wrote to stderr. Its text
-// holds the command as it can be pasted into a shell.
+// holds the command as it can be pasted into a shell, without its environment:
+// errors become reasons in records, and an environment may hold secrets.
 type Error struct {
 	Cmd    Cmd
 	Stderr []byte
@@ -64,27 +67,30 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	msg := fmt.Sprintf("%s: %v", e.Cmd, e.Err)
+	cmd := e.Cmd
+	cmd.Env = nil
+	msg := fmt.Sprintf("%s: %v", cmd, e.Err)
 	if s := strings.TrimSpace(string(e.Stderr)); s != "" {
 		if len(s) > 2000 {
 			s = "… " + s[len(s)-2000:]
 		}
 		msg += ": " + s
 	}
-	return msg
+	return plain.Text(msg)
 }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// String is the command as it can be pasted into a shell.
+// String is the command as it can be pasted into a shell. Of Env it shows what
+// differs from this program's environment: whatever is inherited stays out.
 func (c Cmd) String() string {
 	var b strings.Builder
 	if c.NetNS != "" {
 		b.WriteString("nsenter --net=" + quote(c.NetNS) + " ")
 	}
-	if len(c.Env) > 0 {
+	if env := c.ownEnv(); len(env) > 0 {
 		b.WriteString("env ")
-		for _, e := range c.Env {
+		for _, e := range env {
 			b.WriteString(quote(e) + " ")
 		}
 	}
@@ -95,6 +101,13 @@ func (c Cmd) String() string {
 		b.WriteString(quote(a))
 	}
 	return b.String()
+}
+
+// ownEnv is Env without the variables that this program has too.
+func (c Cmd) ownEnv() []string {
+	return slices.DeleteFunc(slices.Clone(c.Env), func(e string) bool {
+		return slices.Contains(os.Environ(), e)
+	})
 }
 
 // quote makes one word of a POSIX shell.
@@ -146,6 +159,9 @@ func (r *Runner) Close() {
 func (r *Runner) loop() {
 	runtime.LockOSThread()
 	home, homeErr := os.Open("/proc/thread-self/ns/net")
+	if homeErr == nil {
+		defer home.Close()
+	}
 	for {
 		select {
 		case <-r.done:
@@ -309,19 +325,22 @@ func (r *Runner) wait(cmd *exec.Cmd) error {
 }
 
 // Run runs a program to its end. A program that ends with another status than
-// 0 gives its Result and an *Error.
+// 0 gives its Result and an *Error, and so does one that writes more than 64 MiB to
+// stdout or stderr, which is killed (ErrOutput).
 func (r *Runner) Run(ctx context.Context, c Cmd) (Result, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	cmd, err := r.command(ctx, c)
 	if err != nil {
 		return Result{}, err
 	}
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	stdout, stderr := &limited{name: "stdout", end: stop}, &limited{name: "stderr", end: stop}
+	cmd.Stdout, cmd.Stderr = stdout, stderr
 	err = r.start(cmd, c.NetNS, c.CPUs)
 	if err == nil {
 		err = r.wait(cmd)
 	}
-	res := Result{Stdout: stdout.Bytes(), Stderr: stderr.Bytes(), ExitCode: -1}
+	res := Result{Stdout: stdout.held.Bytes(), Stderr: stderr.held.Bytes(), ExitCode: -1}
 	if cmd.ProcessState != nil {
 		res.ExitCode = cmd.ProcessState.ExitCode()
 	}

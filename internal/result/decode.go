@@ -8,6 +8,8 @@ import (
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/cnibench/cnibench/internal/plain"
 )
 
 // decoder decodes lines of samples.jsonl, one after the other.
@@ -41,10 +43,20 @@ func (d *decoder) sample(line []byte) (Sample, error) {
 		}
 		return Sample{}, fmt.Errorf("not a record of schema %d: %w", Schema, err)
 	}
+	if mayHoldControls(line) {
+		plain.Clean(&s)
+	}
 	if err := s.validate(d.known); err != nil {
 		return Sample{}, err
 	}
 	return s, nil
+}
+
+// mayHoldControls tells of a line with something that plain.Text could replace: JSON
+// has control characters as \u00…, and the others begin with one of these bytes.
+func mayHoldControls(line []byte) bool {
+	return bytes.Contains(line, []byte(`\u`)) || bytes.IndexByte(line, 0x7f) >= 0 ||
+		bytes.IndexByte(line, 0xc2) >= 0 || bytes.IndexByte(line, 0xd8) >= 0 || bytes.IndexByte(line, 0xe2) >= 0
 }
 
 func checkVersion(line []byte) error {

@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,6 +31,7 @@ var errVanished = errors.New("the result directory vanished during the run")
 // locked, so that a second run into it is refused.
 type Dir struct {
 	Path    string
+	disk    disk
 	samples *os.File
 	end     int64 // of the last whole line
 }
@@ -43,6 +47,10 @@ var (
 // Create makes a new result directory with the campaign as run and its plan.
 // A folder that holds anything already is refused, and left as it was.
 func Create(path string, campaign []byte, plan any) (*Dir, error) {
+	return create(path, campaign, plan, disk{})
+}
+
+func create(path string, campaign []byte, plan any, on disk) (*Dir, error) {
 	entries, err := os.ReadDir(path)
 	switch {
 	case err == nil && len(entries) > 0:
@@ -50,10 +58,10 @@ func Create(path string, campaign []byte, plan any) (*Dir, error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
-	if err := os.MkdirAll(path, 0o755); err != nil {
+	if err := on.mkdirAll(path); err != nil {
 		return nil, err
 	}
-	d := &Dir{Path: path}
+	d := &Dir{Path: path, disk: on}
 	if err := d.open(os.O_CREATE | os.O_EXCL); err != nil {
 		return nil, err
 	}
@@ -63,15 +71,17 @@ func Create(path string, campaign []byte, plan any) (*Dir, error) {
 	return d, nil
 }
 
-// Discard removes a directory that Create made and nothing was recorded in, so
-// that a run that never began leaves none. One with records is only closed.
+// Discard removes a result directory that nothing was recorded in, so that a run
+// that never began leaves none, with the raw output of attempts that no record
+// came of. One with records is only closed.
 func (d *Dir) Discard() error {
 	if d.end > 0 {
 		return d.Close()
 	}
-	var errs []error
-	errs = append(errs, d.clearTorn())
-	for _, name := range []string{CampaignFile, PlanFile, EnvironmentFile, SamplesFile} {
+	errs := []error{d.clearTorn(), os.RemoveAll(filepath.Join(d.Path, RawDir))}
+	// The samples file, which is locked, comes last: a Discard that is killed
+	// leaves what the next Resume recognizes.
+	for _, name := range []string{PlanFile, EnvironmentFile, CampaignFile, SamplesFile} {
 		if err := os.Remove(filepath.Join(d.Path, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
@@ -83,39 +93,95 @@ func (d *Dir) Discard() error {
 	return errors.Join(append(errs, d.Close())...)
 }
 
-// Resume opens a result directory to go on with it. repaired is the number of
-// bytes of a torn last line that were cut off. ErrNothing: there is nothing to
-// go on with.
-func Resume(path string) (d *Dir, records []Sample, repaired int64, err error) {
-	d = &Dir{Path: path}
+// Cut is what Resume cut off the samples file: the torn line that a killed run
+// left at its end.
+type Cut struct {
+	// Bytes is the length of the torn line; 0: nothing was cut off.
+	Bytes int64
+	// Kept is the file that holds these bytes now, beside the samples file.
+	Kept string
+}
+
+// Resume opens a result directory to go on with it. It changes nothing in a
+// folder that is no result directory. ErrNothing: there is nothing to go on with.
+func Resume(path string) (d *Dir, records []Sample, cut Cut, err error) {
+	return resume(path, disk{})
+}
+
+func resume(path string, on disk) (d *Dir, records []Sample, cut Cut, err error) {
+	d = &Dir{Path: path, disk: on}
 	if err := d.open(0); errors.Is(err, fs.ErrNotExist) && isEmpty(path) {
-		return nil, nil, 0, fmt.Errorf("%s: %w", path, ErrNothing)
+		return nil, nil, Cut{}, fmt.Errorf("%s: %w", path, ErrNothing)
 	} else if err != nil {
-		return nil, nil, 0, err
+		return nil, nil, Cut{}, noDirectory(path, err)
 	}
 	if d.unmade() {
-		return nil, nil, 0, errors.Join(fmt.Errorf("%s: %w", path, ErrNothing), d.Discard())
+		return nil, nil, Cut{}, errors.Join(fmt.Errorf("%s: %w", path, ErrNothing), d.Discard())
+	}
+	if err := d.isResult(); err != nil {
+		return nil, nil, Cut{}, errors.Join(err, d.Close())
 	}
 	if err := d.clearTorn(); err != nil {
-		return nil, nil, 0, errors.Join(err, d.Close())
+		return nil, nil, Cut{}, errors.Join(err, d.Close())
 	}
 	end, err := eachSample(d.samples, filepath.Join(path, SamplesFile), func(s *Sample) { records = append(records, *s) })
-	if err != nil {
-		return nil, nil, 0, errors.Join(err, d.Close())
-	}
-	info, err := d.samples.Stat()
-	if err == nil && info.Size() > end {
-		repaired = info.Size() - end
-		err = errors.Join(d.samples.Truncate(end), d.samples.Sync())
-	}
 	if err == nil {
-		_, err = d.samples.Seek(end, 0)
+		cut, err = d.cutAfter(end)
 	}
 	if err != nil {
-		return nil, nil, 0, errors.Join(err, d.Close())
+		return nil, nil, Cut{}, errors.Join(err, d.Close())
 	}
 	d.end = end
-	return d, records, repaired, nil
+	return d, records, cut, nil
+}
+
+// isResult refuses a folder that has a file of the samples' name, and lacks the
+// others that every run writes before its first sample.
+func (d *Dir) isResult() error {
+	_, err := os.Stat(filepath.Join(d.Path, CampaignFile))
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(filepath.Join(d.Path, PlanFile))
+	}
+	var plan struct{ Schema int }
+	if err == nil {
+		if err = json.Unmarshal(data, &plan); err == nil && plan.Schema < 1 {
+			err = errors.New("no schema")
+		}
+		if err != nil {
+			err = fmt.Errorf("%s: %w", PlanFile, err)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: no result directory, and left as it is (%w): name the folder that cnibench run wrote", d.Path, err)
+	}
+	return nil
+}
+
+// cutAfter cuts off what follows the last whole line, once it is safe in a file
+// of its own.
+func (d *Dir) cutAfter(end int64) (Cut, error) {
+	info, err := d.samples.Stat()
+	if err != nil {
+		return Cut{}, err
+	}
+	c := Cut{Bytes: info.Size() - end}
+	if c.Bytes > 0 {
+		kept, err := os.CreateTemp(d.Path, SamplesFile+".cut-"+time.Now().UTC().Format("20060102T150405Z")+"-*")
+		if err != nil {
+			return Cut{}, fmt.Errorf("keep the torn line: %w", err)
+		}
+		c.Kept = kept.Name()
+		_, err = io.Copy(kept, io.NewSectionReader(d.samples, end, c.Bytes))
+		if err := errors.Join(err, kept.Sync(), kept.Close(), d.disk.syncDir(d.Path)); err != nil {
+			return Cut{}, fmt.Errorf("keep the torn line: %w", err)
+		}
+		if err := errors.Join(d.samples.Truncate(end), d.samples.Sync()); err != nil {
+			return Cut{}, err
+		}
+	}
+	_, err = d.samples.Seek(end, io.SeekStart)
+	return c, err
 }
 
 // isEmpty tells of a folder that is not there, or has nothing in it.
@@ -125,14 +191,17 @@ func isEmpty(path string) bool {
 }
 
 // unmade tells of a directory whose maker was killed before Create was through:
-// it has no plan, which comes last, and no record.
+// it has no plan, which comes last, no record, and nothing that is not Create's.
 func (d *Dir) unmade() bool {
 	info, err := d.samples.Stat()
 	if err != nil || info.Size() > 0 {
 		return false
 	}
-	_, err = os.Stat(filepath.Join(d.Path, PlanFile))
-	return errors.Is(err, fs.ErrNotExist)
+	entries, err := os.ReadDir(d.Path)
+	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		name := e.Name()
+		return name != SamplesFile && name != CampaignFile && name != EnvironmentFile && !strings.HasPrefix(name, strings.TrimSuffix(tornPattern, "*"))
+	})
 }
 
 // tornPattern is what the names of half-written files begin with.
@@ -221,26 +290,7 @@ func (d *Dir) WriteJSON(name string, v any) error {
 
 // write replaces a file of the directory, whole or not at all.
 func (d *Dir) write(name string, data []byte) error {
-	return WriteFile(filepath.Join(d.Path, name), data)
-}
-
-// WriteFile replaces a file whole or not at all: a reader never sees half of it.
-func WriteFile(path string, data []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), strings.TrimSuffix(tornPattern, "*")+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return d.disk.writeFile(filepath.Join(d.Path, name), data)
 }
 
 // SaveRaw keeps what a tool was and printed below raw/<sample>/; name is
@@ -255,25 +305,9 @@ func (d *Dir) SaveRaw(sample, name string, argv []string, stdout, stderr string)
 		return err
 	}
 	return errors.Join(
-		WriteFile(filepath.Join(dir, name+".argv.json"), append(line, '\n')),
-		WriteFile(filepath.Join(dir, name+".stdout"), []byte(stdout)),
-		WriteFile(filepath.Join(dir, name+".stderr"), []byte(stderr)),
+		replace(filepath.Join(dir, name+".argv.json"), append(line, '\n')),
+		replace(filepath.Join(dir, name+".stdout"), []byte(stdout)),
+		replace(filepath.Join(dir, name+".stderr"), []byte(stderr)),
+		d.disk.syncDir(dir),
 	)
-}
-
-// rawDir makes the folder of a sample below raw/. It does not make the result
-// directory anew where somebody has deleted it: what would stand there then is
-// no result, and in the way of the next run.
-func (d *Dir) rawDir(sample string) (string, error) {
-	raw := filepath.Join(d.Path, RawDir)
-	dir := filepath.Join(raw, sample)
-	for _, path := range []string{raw, dir} {
-		switch err := os.Mkdir(path, 0o755); {
-		case errors.Is(err, fs.ErrNotExist):
-			return "", fmt.Errorf("%w: %w", errVanished, err)
-		case err != nil && !errors.Is(err, fs.ErrExist):
-			return "", err
-		}
-	}
-	return dir, nil
 }

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/cnibench/cnibench/internal/plain"
 )
 
 // Recorded is a result directory as read. Reading changes nothing.
@@ -94,6 +96,7 @@ func ReadEnvironment(path string) (*Environment, error) {
 	if err := json.Unmarshal(data, env); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	plain.Clean(env)
 	if env.Schema > Schema {
 		return nil, newer(name, env.Schema)
 	}

@@ -17,7 +17,7 @@ func sample(id string) Sample {
 		MeasuredSeconds: seconds(1), Metrics: map[string]float64{"transactions_per_second": 10}}
 }
 
-func create(t *testing.T) *Dir {
+func newDir(t *testing.T) *Dir {
 	t.Helper()
 	d, err := Create(filepath.Join(t.TempDir(), "r"), []byte("name: x\n"), map[string]int{"schema": 1})
 	if err != nil {
@@ -27,7 +27,7 @@ func create(t *testing.T) *Dir {
 }
 
 func TestAppendedIsRead(t *testing.T) {
-	d := create(t)
+	d := newDir(t)
 	for _, id := range []string{"b01-c000", "b01-c001"} {
 		if err := d.Append(sample(id)); err != nil {
 			t.Fatal(err)
@@ -49,7 +49,7 @@ func TestAppendedIsRead(t *testing.T) {
 }
 
 func TestSecondRunIsRefused(t *testing.T) {
-	d := create(t)
+	d := newDir(t)
 	defer d.Close()
 	if _, _, _, err := Resume(d.Path); !errors.Is(err, ErrBusy) {
 		t.Errorf("resume of a directory that is being written: %v, want ErrBusy", err)
@@ -61,7 +61,7 @@ func TestSecondRunIsRefused(t *testing.T) {
 
 func TestTornLastLineIsRepairedAndReported(t *testing.T) {
 	for _, torn := range []string{`{"schema":1,"id":"b0`, "{\"schema\":1,\x00\x00\n"} {
-		d := create(t)
+		d := newDir(t)
 		if err := d.Append(sample("b01-c000")); err != nil {
 			t.Fatal(err)
 		}
@@ -72,9 +72,12 @@ func TestTornLastLineIsRepairedAndReported(t *testing.T) {
 		if r, err := Read(d.Path); err != nil || len(r.Samples) != 1 || r.Torn != int64(len(torn)) {
 			t.Fatalf("read: %d samples, torn %d, %v", len(r.Samples), r.Torn, err)
 		}
-		d2, records, repaired, err := Resume(d.Path)
-		if err != nil || len(records) != 1 || repaired != int64(len(torn)) {
-			t.Fatalf("resume: %d records, repaired %d, %v", len(records), repaired, err)
+		d2, records, cut, err := Resume(d.Path)
+		if err != nil || len(records) != 1 || cut.Bytes != int64(len(torn)) {
+			t.Fatalf("resume: %d records, cut %+v, %v", len(records), cut, err)
+		}
+		if kept, err := os.ReadFile(cut.Kept); err != nil || string(kept) != torn || !strings.HasPrefix(filepath.Base(cut.Kept), SamplesFile+".cut-") {
+			t.Errorf("%s holds %q (%v), want what was cut off", cut.Kept, kept, err)
 		}
 		if err := d2.Append(sample("b01-c001")); err != nil {
 			t.Fatal(err)
@@ -83,6 +86,59 @@ func TestTornLastLineIsRepairedAndReported(t *testing.T) {
 		if r, err := Read(d.Path); err != nil || len(r.Samples) != 2 || r.Torn != 0 {
 			t.Errorf("after resume: %d samples, torn %d, %v", len(r.Samples), r.Torn, err)
 		}
+	}
+}
+
+// A run that is aborted in its first sample may have kept raw output of it.
+func TestDiscardLeavesAPlaceForTheNextRun(t *testing.T) {
+	for name, files := range map[string][]string{"raw output": nil, "somebody's file": {"thesis.tex"}} {
+		d := newDir(t)
+		if err := d.SaveRaw("b01-c000", "client", []string{"iperf3"}, "out", ""); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if err := os.WriteFile(filepath.Join(d.Path, f), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := d.Discard(); err != nil {
+			t.Fatal(err)
+		}
+		left, err := os.ReadDir(d.Path)
+		if len(left) != len(files) || len(files) == 0 && !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: left %v (%v)", name, left, err)
+		}
+	}
+}
+
+// A typed --out may name anything.
+func TestResumeLeavesForeignFilesAlone(t *testing.T) {
+	for name, files := range map[string]map[string]string{
+		"one line that is no record": {SamplesFile: "precious"},
+		"a campaign, no plan":        {SamplesFile: "", CampaignFile: "name: x\n", "thesis.tex": "precious"},
+		"another program's plan":     {SamplesFile: "precious", CampaignFile: "name: x\n", PlanFile: "[1]"},
+		"a plan without a schema":    {SamplesFile: "precious", CampaignFile: "name: x\n", PlanFile: "{}", ".tmp-other": "precious"},
+		"no samples":                 {"thesis.tex": "precious"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for file, text := range files {
+				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, _, _, err := Resume(dir); err == nil || errors.Is(err, ErrNothing) || !strings.Contains(err.Error(), "no result directory") {
+				t.Errorf("resume: %v, want a refusal", err)
+			}
+			for file, text := range files {
+				if got, err := os.ReadFile(filepath.Join(dir, file)); err != nil || string(got) != text {
+					t.Errorf("%s holds %q (%v), had %q", file, got, err, text)
+				}
+			}
+			if now, err := os.ReadDir(dir); err != nil || len(now) != len(files) {
+				t.Errorf("the folder holds %v (%v)", now, err)
+			}
+		})
 	}
 }
 
@@ -122,7 +178,7 @@ func TestNewerLastLineIsNotTorn(t *testing.T) {
 }
 
 func TestDeletedDirectoryIsNoticed(t *testing.T) {
-	d := create(t)
+	d := newDir(t)
 	defer d.Close()
 	if err := os.RemoveAll(d.Path); err != nil {
 		t.Fatal(err)
@@ -139,4 +195,23 @@ func FuzzDecodeSample(f *testing.F) {
 			t.Error("an invalid record was read")
 		}
 	})
+}
+
+// A result file may come from anywhere, and is shown in terminals.
+func TestReadTextHoldsNoEscapeSequences(t *testing.T) {
+	d := newDir(t)
+	s := sample("b01-c000")
+	s.Status, s.MeasuredSeconds, s.Metrics = StatusFailed, nil, nil
+	s.Cell.Network, s.Reason, s.Warnings = "a\x1b[2J", "b\u009b2J", []string{"c\u202ed", "e\x7f"}
+	if err := errors.Join(d.Append(s), d.WriteJSON(EnvironmentFile, Environment{Schema: Schema, Tools: map[string]string{"x": "\x1b[2J"}}), d.Close()); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Read(d.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := r.Samples[0]
+	if got.Cell.Network != `a\x1b[2J` || got.Reason != `b\u009b2J` || strings.Join(got.Warnings, " ") != `c\u202ed e\x7f` || r.Environment.Tools["x"] != `\x1b[2J` {
+		t.Errorf("read %+v, %+v", got, r.Environment)
+	}
 }

@@ -29,7 +29,7 @@ func (d *Dir) SaveStacks(sample, end, folded string) error {
 	if err := errors.Join(err, w.Close()); err != nil {
 		return err
 	}
-	return WriteFile(filepath.Join(dir, end+stacksSuffix), []byte(packed.String()))
+	return d.disk.writeFile(filepath.Join(dir, end+stacksSuffix), []byte(packed.String()))
 }
 
 // Stack is a call chain, the outermost function first, and the CPU time in

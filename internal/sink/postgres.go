@@ -9,7 +9,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -79,7 +81,7 @@ func Push(ctx context.Context, address, dir string) (Pushed, error) {
 	}
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		return Pushed{}, fmt.Errorf("connect to the database: %w", err)
+		return Pushed{}, connectError(config, err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	p := Pushed{CampaignID: campaignID(rec), Samples: int64(len(rec.Samples))}
@@ -103,7 +105,10 @@ func Push(ctx context.Context, address, dir string) (Pushed, error) {
 	return p, nil
 }
 
-// parseURL refuses a password, which all who can list processes would read.
+// parseURL refuses a password, which all who can list processes would read. A
+// server on another machine must prove who it is, unless the address or
+// PGSSLMODE asks for less: whoever is between would read the records otherwise,
+// and the password.
 func parseURL(text string) (*pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig(text)
 	if err != nil {
@@ -112,7 +117,52 @@ func parseURL(text string) (*pgx.ConnConfig, error) {
 	if passwordIn(text) {
 		return nil, errors.New("a password on the command line can be read by others: leave it out, and set PGPASSWORD or write ~/.pgpass")
 	}
-	return config, nil
+	local := isLocal(config.Host)
+	for _, f := range config.Fallbacks {
+		local = local && isLocal(f.Host)
+	}
+	if local || asksForMode(text) {
+		return config, nil
+	}
+	return pgx.ParseConfig(withVerification(text))
+}
+
+// isLocal tells of a socket's folder, and of this machine's loopback.
+func isLocal(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return strings.HasPrefix(host, "/") || strings.HasPrefix(host, "@") || host == "localhost" || err == nil && addr.IsLoopback()
+}
+
+// asksForMode tells whether somebody chose how far TLS is verified.
+func asksForMode(text string) bool {
+	if os.Getenv("PGSSLMODE") != "" {
+		return true
+	}
+	if u, err := url.Parse(text); err == nil && u.Scheme != "" {
+		return u.Query().Has("sslmode")
+	}
+	return strings.Contains(text, "sslmode=")
+}
+
+// withVerification is an address of either form with sslmode=verify-full.
+func withVerification(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme == "" {
+		return text + " sslmode=verify-full"
+	}
+	q := u.Query()
+	q.Set("sslmode", "verify-full")
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// connectError adds the cure where the server could not prove who it is.
+func connectError(config *pgx.ConnConfig, err error) error {
+	err = fmt.Errorf("connect to the database: %w", err)
+	if config.TLSConfig != nil && !config.TLSConfig.InsecureSkipVerify {
+		err = fmt.Errorf("%w\nif its certificate is of an authority of your own, name that: ?sslrootcert=FILE; ?sslmode=require trusts whoever answers", err)
+	}
+	return err
 }
 
 // passwordIn tells whether an address of either form has a password in it.

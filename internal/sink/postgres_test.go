@@ -2,6 +2,7 @@ package sink
 
 import (
 	"context"
+	"crypto/tls"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -149,6 +150,39 @@ func TestPushRefuses(t *testing.T) {
 		}
 		if err != nil && strings.Contains(err.Error(), "secret") {
 			t.Errorf("the error shows the password: %v", err)
+		}
+	}
+}
+
+// Without a word of the user, nobody between this machine and the server can read
+// or change what is pushed.
+func TestPushVerifiesTheServer(t *testing.T) {
+	t.Setenv("PGSSLMODE", "")
+	t.Setenv("HOME", t.TempDir()) // no service file, no certificate
+	for address, verified := range map[string]bool{
+		"postgres://bench@db.example/results":                     true,
+		"postgres://bench@db.example/results?application_name=x":  true,
+		"host=db.example user=bench":                              true,
+		"postgres://bench@192.0.2.9,127.0.0.1/results":            true,
+		"postgres://bench@db.example/results?sslmode=require":     false,
+		"host=db.example sslmode=prefer":                          false,
+		"postgres://bench@localhost/results":                      false,
+		"postgres://bench@[::1]/results":                          false,
+		"postgres:///postgres?user=postgres&host=/run/postgresql": false,
+	} {
+		config, err := parseURL(address)
+		if err != nil {
+			t.Errorf("%s: %v", address, err)
+			continue
+		}
+		tlsConfigs := []*tls.Config{config.TLSConfig}
+		for _, f := range config.Fallbacks {
+			tlsConfigs = append(tlsConfigs, f.TLSConfig)
+		}
+		for _, c := range tlsConfigs {
+			if got := c != nil && !c.InsecureSkipVerify && c.ServerName != ""; got != verified {
+				t.Errorf("%s: verified %v, want %v", address, got, verified)
+			}
 		}
 	}
 }

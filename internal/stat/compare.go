@@ -204,8 +204,7 @@ func welch(x, y moments, confidence float64) (Estimate, float64) {
 func differences(a, b result.Environment) []string {
 	var out []string
 	for _, f := range []struct{ what, a, b string }{
-		{"cnibench", a.Version, b.Version}, {"testbed", a.Testbed, b.Testbed},
-		{"OS", a.Host.OS, b.Host.OS}, {"CPU", a.Host.CPUModel, b.Host.CPUModel},
+		{"testbed", a.Testbed, b.Testbed}, {"OS", a.Host.OS, b.Host.OS},
 	} {
 		if f.a != f.b {
 			out = append(out, f.what+": "+orUnknown(f.a)+" → "+orUnknown(f.b))

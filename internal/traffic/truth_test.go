@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -164,8 +165,14 @@ func TestShapedLinkGivesTheClosedForm(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := closedForm(c.rate, c.mtu, c.cell.Workload == "tcp_stream")
+			// BBR, which some machines have by default, paces below what a link carries.
+			for _, ns := range []netns.NS{l.clientNS, l.serverNS} {
+				l.in(t, ns, "sh", "-c", "cd /proc/sys/net/ipv4 && { echo cubic >tcp_congestion_control || echo reno >tcp_congestion_control; }")
+			}
 			best, full := 0.0, false
-			for range 6 { // others may use the machine
+			// Others may use the machine: one undisturbed second shows what the link
+			// carries. Where a CPU is full, more of them show nothing new.
+			for try := 0; try < 15 && (try < 6 || !full); try++ {
 				m, out, err := l.measure(t, c.cell, time.Second, nil)
 				if err != nil {
 					t.Fatal(err)

@@ -5,6 +5,8 @@
 # environment of the build.
 set -euo pipefail
 
+# Where it was never downloaded, go list gives no folder.
+go mod download github.com/cilium/cilium
 version=$(go list -m -f '{{.Version}}' github.com/cilium/cilium)
 source=$(go list -m -f '{{.Dir}}' github.com/cilium/cilium)
 # "VERSION REVISION DATE": an agent without it calls itself "go-version …".

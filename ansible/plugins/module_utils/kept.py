@@ -16,6 +16,29 @@ def boot_id():
         return f.read().strip()
 
 
+def sync_folder(folder):
+    """Returns when the names in a folder are on the disk: a file that was made,
+    renamed or removed is not, before that."""
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    except OSError as e:
+        if e.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems have no such sync
+            raise
+    finally:
+        os.close(fd)
+
+
+def make_folders(folder):
+    """Makes a folder with those above it, each on the disk."""
+    if os.path.isdir(folder):
+        return
+    above = os.path.dirname(folder)
+    make_folders(above)
+    os.mkdir(folder, 0o755)
+    sync_folder(above)
+
+
 class Kept(object):
     """A file of old values by the settings' names. It is written and synced
     before a setting is changed, and removed with its last entry."""
@@ -34,13 +57,13 @@ class Kept(object):
             self.old = dict((k, v) for k, v in self.old.items() if k == "tuned" or k.startswith("file /etc/"))
 
     def save(self):
+        folder = os.path.dirname(os.path.abspath(self.path))
         if not self.old:
             if os.path.exists(self.path):
                 os.unlink(self.path)
+                sync_folder(folder)
             return
-        folder = os.path.dirname(self.path)
-        if not os.path.isdir(folder):
-            os.makedirs(folder, 0o755)
+        make_folders(folder)
         temporary = self.path + ".new"
         try:
             with open(temporary, "w") as f:
@@ -52,6 +75,7 @@ class Kept(object):
                 os.unlink(temporary)
             raise
         os.rename(temporary, self.path)
+        sync_folder(folder)
 
     def tidy(self):
         """Forgets what was put back. On a full disk it is not forgotten, which harms

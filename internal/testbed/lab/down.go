@@ -56,6 +56,9 @@ func Down(ctx context.Context, o Options, id string) (Gone, error) {
 	switch {
 	case errors.Is(err, errInUse):
 		st, _ := s.read(id)
+		if !s.ownerLives(id) {
+			return Gone{}, fmt.Errorf("lab %s: its owner, process %d (%s), has ended: %w: end that first", id, st.PID, st.Verb, err)
+		}
 		return Gone{}, fmt.Errorf("lab %s is in use by process %d (%s): end that first, for example kill -INT %d", id, st.PID, st.Verb, st.PID)
 	case errors.Is(err, fs.ErrNotExist):
 		ids, _ := s.ids()

@@ -45,9 +45,9 @@ type Options struct {
 
 func (o Options) store() store {
 	if o.Dir == "" {
-		return store{DefaultDir}
+		return store{dir: DefaultDir}
 	}
-	return store{o.Dir}
+	return store{dir: o.Dir}
 }
 
 // Lab is a testbed of network namespaces.

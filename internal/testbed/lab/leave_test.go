@@ -99,7 +99,7 @@ func TestReapAfterKill(t *testing.T) {
 				killOwner(t, dir, until)
 				r := newRunner(t)
 				id := ""
-				if ids, err := (store{dir}).ids(); err != nil || len(ids) > 1 {
+				if ids, err := (store{dir: dir}).ids(); err != nil || len(ids) > 1 {
 					t.Fatalf("labs %v (%v)", ids, err)
 				} else if len(ids) == 1 {
 					id = ids[0]

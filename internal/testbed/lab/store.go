@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cnibench/cnibench/internal/flock"
 	"github.com/cnibench/cnibench/internal/netns"
 )
 
@@ -65,7 +67,11 @@ func (s state) pod(cluster, node, pod int) netns.NS {
 
 // store is the folder of all labs' state. Each lab is a folder in it, locked
 // (flock) by its owner for as long as that lives.
-type store struct{ dir string }
+type store struct {
+	dir string
+	// wait bounds the wait for the store's lock; 0 is lockWait.
+	wait time.Duration
+}
 
 // held is a lab's folder with its lock.
 type held struct {
@@ -74,16 +80,23 @@ type held struct {
 	lock  *os.File
 }
 
+// lockWait bounds the wait for another command that changes the store: the longest
+// is one that removes the files of a Kubernetes.
+const lockWait = 30 * time.Second
+
 // locked runs f alone among all processes that use the store. The folder goes
 // with the last lab, so it may vanish between opening and locking it.
 func (s store) locked(f func() error) error {
 	for {
-		if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		if err := s.make(); err != nil {
 			return fmt.Errorf("state of labs: %w", err)
 		}
-		d, err := lockDir(s.dir, unix.LOCK_EX)
+		d, err := flock.Lock(s.dir, cmp.Or(s.wait, lockWait))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
+		}
+		if errors.Is(err, flock.ErrHeld) {
+			err = fmt.Errorf("%w: wait for that, or end it", err)
 		}
 		if err != nil {
 			return fmt.Errorf("state of labs: %w", err)
@@ -93,30 +106,20 @@ func (s store) locked(f func() error) error {
 	}
 }
 
-// lockDir locks a folder. ErrNotExist: it vanished meanwhile; EWOULDBLOCK:
-// another has it.
-func lockDir(path string, how int) (*os.File, error) {
-	d, err := os.Open(path)
-	if err != nil {
-		return nil, err
+// make makes the store's folder for its user alone: whoever can open a folder can
+// lock it, and no command would go on.
+func (s store) make() error {
+	if err := os.MkdirAll(filepath.Dir(s.dir), 0o755); err != nil {
+		return err
 	}
-	for {
-		if err = unix.Flock(int(d.Fd()), how); !errors.Is(err, unix.EINTR) {
-			break
+	err := os.Mkdir(s.dir, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		err = nil
+		if s.dir == DefaultDir { // an earlier version made it for all to read
+			err = os.Chmod(s.dir, 0o700)
 		}
 	}
-	if err == nil {
-		var mine, there os.FileInfo
-		if mine, err = d.Stat(); err == nil {
-			if there, err = os.Stat(path); err == nil && !os.SameFile(mine, there) {
-				err = fs.ErrNotExist
-			}
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(err, d.Close())
-	}
-	return d, nil
+	return err
 }
 
 // create makes and locks the folder of a new lab and writes its state.
@@ -128,11 +131,11 @@ func (s store) create(st state) (*held, error) {
 				return err
 			}
 		}
-		if err := os.Mkdir(h.path, 0o755); err != nil {
+		if err := os.Mkdir(h.path, 0o700); err != nil {
 			return err
 		}
 		var err error
-		h.lock, err = lockDir(h.path, unix.LOCK_EX|unix.LOCK_NB)
+		h.lock, err = flock.Lock(h.path, 0)
 		return err
 	})
 	if err != nil {
@@ -212,6 +215,9 @@ func (s store) ids() ([]string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("state of labs: %w: they belong to root: run it with sudo", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("state of labs: %w", err)
 	}
@@ -246,17 +252,17 @@ var errInUse = errors.New("is in use")
 func (s store) take(id string) (*held, error) {
 	path := filepath.Join(s.dir, id)
 	for try := 0; ; try++ {
-		lock, err := lockDir(path, unix.LOCK_EX|unix.LOCK_NB)
+		lock, err := flock.Lock(path, 0)
 		if err == nil {
 			return &held{store: s, path: path, lock: lock}, nil
 		}
-		if !errors.Is(err, unix.EWOULDBLOCK) {
+		if !errors.Is(err, flock.ErrHeld) {
 			return nil, err
 		}
 		// A program that the owner was about to start when it was killed has
 		// the lock as well, between fork and exec.
 		if try == 300 || s.ownerLives(id) {
-			return nil, errInUse
+			return nil, fmt.Errorf("%w: %w", errInUse, err)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

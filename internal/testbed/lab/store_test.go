@@ -2,6 +2,7 @@ package lab
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,11 +10,13 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/flock"
 )
 
 func testStore(t *testing.T) store {
 	t.Helper()
-	return store{filepath.Join(t.TempDir(), "state")}
+	return store{dir: filepath.Join(t.TempDir(), "state")}
 }
 
 func TestALabIsHeldByItsOwner(t *testing.T) {
@@ -93,5 +96,42 @@ func TestAStateThatCannotBeReadIsAnError(t *testing.T) {
 	}
 	if _, err := s.read("cccccc"); err == nil || !strings.Contains(err.Error(), "state of lab cccccc") {
 		t.Errorf("with a torn one: %v", err)
+	}
+}
+
+// Any user could open the folders, and with a lock on one stop every command of
+// root, without a word.
+func TestTheStoreIsItsUsersAlone(t *testing.T) {
+	s := testStore(t)
+	h, err := s.create(state{Schema: 1, ID: "dddddd", PID: os.Getpid()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{s.dir, h.path} {
+		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%s: mode %v (%v), want 0700", dir, info.Mode(), err)
+		}
+	}
+	other, err := flock.Lock(s.dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.wait = 20 * time.Millisecond
+	err = s.locked(func() error { return nil })
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("locked by process %d (", os.Getpid())) {
+		t.Errorf("while another has the store: %v, want its holder", err)
+	}
+	if err := errors.Join(other.Close(), h.remove()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAStoreThatIsALinkIsRefused(t *testing.T) {
+	s := testStore(t)
+	if err := os.Symlink(t.TempDir(), s.dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.locked(func() error { return nil }); !errors.Is(err, flock.ErrForeign) {
+		t.Errorf("%v", err)
 	}
 }

@@ -1,9 +1,12 @@
 package kubernetes
 
 import (
+	"bytes"
 	"crypto/x509/pkix"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -36,6 +39,9 @@ func (c *Cluster) adminKubeconfig(server string, id identity) error {
 		k.Kubeconfig = filepath.Join(c.Dir(), "kubeconfig")
 	}
 	k.Server = server
+	if err := CheckKubeconfig(k.Kubeconfig); err != nil { // it may have come to be meanwhile
+		return err
+	}
 	if err := c.writeKubeconfig(k.Kubeconfig, server, "admin", id); err != nil {
 		return fmt.Errorf("kubeconfig: %w", err)
 	}
@@ -64,7 +70,51 @@ func (c *Cluster) writeKubeconfig(path, server, user string, id identity) error 
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, data, 0o600)
+	return replace(path, append([]byte(writtenHere+"\n"), data...))
+}
+
+// writtenHere is the first line of every kubeconfig of a lab.
+const writtenHere = "# Written by cnibench lab up for a lab's Kubernetes, and replaced by the next one."
+
+// CheckKubeconfig refuses to replace a file that no lab wrote: a kubeconfig may
+// hold the only credentials of a cluster.
+func CheckKubeconfig(path string) error {
+	if path == "" {
+		return nil
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("--kubeconfig: %w", err)
+	}
+	if info.Mode().IsRegular() {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("--kubeconfig: %w", err)
+		}
+		if len(data) == 0 || bytes.HasPrefix(data, []byte(writtenHere)) {
+			return nil
+		}
+	}
+	return fmt.Errorf("--kubeconfig: %s exists and was not written by lab up: name another file, or remove this one", path)
+}
+
+// replace writes a file that only its owner can read, whole or not at all.
+func replace(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
 }
 
 func encoded(b []byte) string { return base64.StdEncoding.EncodeToString(b) }

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// The bar is drawn while samples come. Under -race this finds what both touch.
+func TestProgressIsDrawnWhileSamplesCome(t *testing.T) {
+	var out bytes.Buffer
+	p := newProgress(&out)
+	p.bars = mpb.New(mpb.WithOutput(&out), mpb.WithAutoRefresh(), mpb.WithRefreshRate(time.Millisecond))
+	const samples = 300
+	p.Begin(samples, samples)
+	for i := range samples {
+		s := result.Sample{ID: "b01-c000", Block: 1 + i/10, Status: result.StatusOK}
+		if i%50 == 0 {
+			s.Status, s.Reason = result.StatusFailed, "\x1b]0;owned\a"
+		}
+		p.Sampled(s, samples-1-i)
+		if i%20 == 0 {
+			time.Sleep(2 * time.Millisecond) // until it is drawn
+		}
+	}
+	p.close()
+	if got := out.String(); strings.Contains(got, "\x1b]0") || strings.Count(got, `failed: b01-c000`) != samples/50 {
+		t.Errorf("printed %q", got)
+	}
+}
+
+func TestProgressWithoutATerminal(t *testing.T) {
+	var out strings.Builder
+	p := newProgress(&out)
+	p.Begin(2, 4)
+	for block := 1; block <= 3; block++ {
+		p.Sampled(result.Sample{Block: block, Status: result.StatusOK}, 3-block)
+	}
+	p.close()
+	want := "2 to 4 samples\nblock 1 measured, at most 0s left\nblock 2 measured, at most 0s left\n"
+	if out.String() != want {
+		t.Errorf("printed %q, want %q", out.String(), want)
+	}
+}

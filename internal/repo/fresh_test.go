@@ -1,0 +1,56 @@
+package repo
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/labtest"
+)
+
+// emptyCache is a go that has downloaded nothing: it knows no module's folder until
+// that is downloaded, as the real one, and builds nothing.
+const emptyCache = `#!/bin/sh
+case "$1 $2" in
+"mod download") : >"$CACHE/downloaded" ;;
+"list -m")
+	case "$*" in
+	*.Version*) echo v1.2.3 ;;
+	*.Dir*) if [ -e "$CACHE/downloaded" ]; then echo "$CACHE"; else echo; fi ;;
+	esac ;;
+build*) : >"$3" ;;
+*) echo "go $*: unknown to this test" >&2; exit 1 ;;
+esac
+`
+
+// make cluster-binaries ended with "cp: cannot stat '/bpf'" on a machine that had
+// never built Cilium.
+func TestCiliumBuildsFromAnEmptyModuleCache(t *testing.T) {
+	bash := labtest.Tool(t, "bash", "bash")
+	dir, cache, to := t.TempDir(), t.TempDir(), t.TempDir()
+	for _, folder := range []string{"bpf/tests", "pkg/k8s/apis/cilium.io/client/crds"} {
+		if err := os.MkdirAll(filepath.Join(cache, folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go"), []byte(emptyCache), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	script, err := filepath.Abs(filepath.Join(root, "tools/cilium/build.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := exec.NewRunner()
+	t.Cleanup(r.Close)
+	_, err = r.Run(t.Context(), exec.Cmd{Argv: []string{bash, script, to}, Dir: filepath.Dir(script),
+		Env: []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "CACHE=" + cache}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, made := range []string{"cilium-agent", "cilium-bpf", "cilium-crds"} {
+		if _, err := os.Stat(filepath.Join(to, made)); err != nil {
+			t.Error(err)
+		}
+	}
+}
