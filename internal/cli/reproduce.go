@@ -122,7 +122,7 @@ func paperFolder(dir string) fs.FS {
 }
 
 func loadPaper(id, dir string) (paper.Paper, error) {
-	p, err := paper.Load(paperFolder(dir), id, paperKnown())
+	p, err := paper.Load(paperFolder(dir), id, PaperKnown())
 	if err != nil {
 		return p, usageError{err}
 	}
@@ -254,7 +254,7 @@ func listPapers() ([]listed, error) {
 	}
 	rows := []listed{}
 	for _, id := range names {
-		p, err := paper.Load(papers.FS, id, paperKnown())
+		p, err := paper.Load(papers.FS, id, PaperKnown())
 		if err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -32,8 +33,8 @@ const (
 // paper's id and the budget.
 const budgetMark = "-for-"
 
-// paperKnown is what a paper asks of this program when it is loaded.
-func paperKnown() paper.Known {
+// PaperKnown is what a paper asks of this program when it is loaded.
+func PaperKnown() paper.Known {
 	return paper.Known{Names: known(), LinkRate: linkRate, Primary: primary}
 }
 
@@ -155,7 +156,7 @@ func sampleTime(c campaign.Campaign, cell result.Cell) time.Duration {
 // time budget can hold. It says which claims they can decide, and which no run here can.
 func (f reproduceFlags) choose(p paper.Paper, t paper.Testbed, w io.Writer) ([]result.Cell, error) {
 	cells, all := p.Used, p.Prospects(t)
-	reasons, can, counted := map[string]int{}, 0, 0
+	reasons, can, part, counted := map[string]int{}, 0, 0, 0
 	for _, x := range all {
 		if !x.Claim.Counts() {
 			continue
@@ -163,18 +164,15 @@ func (f reproduceFlags) choose(p paper.Paper, t paper.Testbed, w io.Writer) ([]r
 		counted++
 		if x.Why == "" {
 			can++
-		} else {
-			reasons[x.Why]++
+			continue
+		}
+		reasons[x.Why]++
+		if x.Part {
+			part++
 		}
 	}
-	fmt.Fprintf(w, "this testbed can decide %d of the %d findings and numbers of %s\n", can, counted, p.ID)
-	for _, why := range slices.Sorted(func(yield func(string) bool) {
-		for why := range reasons {
-			if !yield(why) {
-				return
-			}
-		}
-	}) {
+	fmt.Fprintf(w, "this testbed can decide %d of the %d findings and numbers of %s; %d more it can contradict, but not reproduce\n", can, counted, p.ID, part)
+	for _, why := range slices.Sorted(maps.Keys(reasons)) {
 		fmt.Fprintf(w, "  not %d: %s\n", reasons[why], why)
 	}
 	if f.budget == 0 {
@@ -224,5 +222,5 @@ func (u untaken) list() map[string][]string {
 // openClaims is the stopping rule of a reproduction.
 func openClaims(p paper.Paper, c campaign.Campaign) func([]result.Sample) map[result.Cell]bool {
 	opt := analysisOptions(c, result.Environment{})
-	return p.Open(opt, paperKnown())
+	return p.Open(opt, PaperKnown())
 }

@@ -13,7 +13,10 @@ type Prospect struct {
 	Claim Claim `json:"claim"`
 	// Why says why the testbed cannot decide it; "" where it can.
 	Why string `json:"why,omitempty"`
-	// Cells are those that decide it.
+	// Part tells that it has some of the cells: the claim may be contradicted, but not
+	// reproduced.
+	Part bool `json:"part,omitempty"`
+	// Cells are those of the claim that the testbed has.
 	Cells []result.Cell `json:"-"`
 }
 
@@ -25,31 +28,33 @@ type Testbed struct {
 	Cost func(result.Cell) time.Duration
 }
 
-// Prospects say of each claim whether a testbed can decide it. One that it can have in
-// part alone may be contradicted, but not reproduced; it counts as one that it cannot.
+// Prospects say of each claim whether a testbed can decide it.
 func (p Paper) Prospects(t Testbed) []Prospect {
 	var out []Prospect
 	for i, c := range p.Claims {
-		one := Prospect{Claim: c, Why: c.NotYet, Cells: p.uses[i]}
-		if one.Why == "" && len(one.Cells) == 0 {
+		one := Prospect{Claim: c, Why: c.NotYet}
+		if one.Why == "" && len(p.uses[i]) == 0 {
 			one.Why = "this cnibench does not have what it is about"
 		}
-		for _, cell := range one.Cells {
-			if one.Why != "" {
-				break
+		for _, cell := range p.uses[i] {
+			why := t.Lacks(cell, c.Metric)
+			if why == "" {
+				one.Cells = append(one.Cells, cell)
+			} else if one.Why == "" {
+				one.Why = why
 			}
-			one.Why = t.Lacks(cell, c.Metric)
 		}
+		one.Part = one.Why != "" && len(one.Cells) > 1
 		out = append(out, one)
 	}
 	return out
 }
 
 // Within chooses the cells of as many claims as one block of a length can hold, the
-// cheapest first, findings and numbers before the rest. Cells that claims share are
-// measured once.
+// cheapest first, findings and numbers before the rest, and claims that it can only
+// contradict last. Cells that claims share are measured once.
 func (p Paper) Within(block time.Duration, t Testbed) (cells []result.Cell, claims int) {
-	open := slices.DeleteFunc(p.Prospects(t), func(x Prospect) bool { return x.Why != "" })
+	open := slices.DeleteFunc(p.Prospects(t), func(x Prospect) bool { return x.Why != "" && !x.Part })
 	chosen := map[result.Cell]bool{}
 	cost := func(x Prospect) (sum time.Duration) {
 		for _, c := range x.Cells {
@@ -62,7 +67,7 @@ func (p Paper) Within(block time.Duration, t Testbed) (cells []result.Cell, clai
 	for spent := time.Duration(0); len(open) > 0; claims++ {
 		best := 0
 		for i, x := range open {
-			if counts, than := x.Claim.Counts(), open[best].Claim.Counts(); counts && !than || counts == than && cost(x) < cost(open[best]) {
+			if a, b := x.rank(), open[best].rank(); a < b || a == b && cost(x) < cost(open[best]) {
 				best = i
 			}
 		}
@@ -86,6 +91,18 @@ func (p Paper) Within(block time.Duration, t Testbed) (cells []result.Cell, clai
 // others. It is stricter than that of verdicts, as it is asked after every block: of 20
 // looks at 99.75 % at most one in 20 claims on a boundary is decided falsely.
 const openConfidence = 0.9975
+
+// rank is lower for claims that are measured first.
+func (x Prospect) rank() int {
+	rank := 0
+	if x.Part {
+		rank += 2
+	}
+	if !x.Claim.Counts() {
+		rank++
+	}
+	return rank
+}
 
 // Open gives the cells that need no more blocks: those of which every claim is decided.
 // opt are the options of the analysis.

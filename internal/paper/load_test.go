@@ -87,10 +87,10 @@ func TestErrorsHaveAPlace(t *testing.T) {
 		"unit of nothing":   {"paper", "base_per_unit: 1e9", "base_per_unit: 0", "mine/paper.yaml:14:77: tables[1].ours.base_per_unit: expected a number above 0"},
 		"YAML":              {"paper", "id: mine", "id: [", "not valid YAML"},
 		"duplicate key":     {"paper", "year: 2025", "year: 2025\nyear: 2026", `duplicate key "year"`},
-		"unknown relation":  {"claims", "relation: greater", "relation: greeter", `mine/claims.yaml:7:15: claims[0].relation: unknown value "greeter"; did you mean "greater"?`},
+		"unknown relation":  {"claims", "relation: greater", "relation: greeter", `mine/claims.yaml:9:15: claims[0].relation: unknown value "greeter"; did you mean "greater"?`},
 		"what it takes":     {"claims", "relation: greater", "relation: ratio_within", `missing key "range"`},
 		"what it does not":  {"claims", "relation: greater", "relation: fills_link", "relation fills_link takes no right"},
-		"range turned":      {"claims", "relation: greater", "relation: ratio_within\n    range: [2, 1]", "expected two ratios, the lower first"},
+		"range turned":      {"claims", "relation: greater", "relation: ratio_within\n    range: [2, 1]", "1 is below 2; write the lower first"},
 		"neither":           {"claims", "    metric: throughput_bits_per_second\n", "", "expected metric, left and relation, or not_yet"},
 		"nested selector":   {"claims", "{network: bridge}", "{network: {a: b}}", "expected array or boolean or number or string, found object"},
 		"unknown claim key": {"claims", "where: here", "where: here\n    wheer: there", `unknown key "wheer"; did you mean "where"?`},
@@ -187,8 +187,9 @@ func TestSchemaAndTypesAgree(t *testing.T) {
 func FuzzLoad(f *testing.F) {
 	f.Add(goodPaper, goodClaims)
 	f.Add("tables: [{columns: 1}]", "claims: [1]")
+	known := program(f)
 	f.Fuzz(func(t *testing.T, paper, claims string) {
-		p, err := Load(folder(paper, claims), "mine", program(t))
+		p, err := Load(folder(paper, claims), "mine", known)
 		if err == nil {
 			Reproduce(p, (&made{}).results())
 		}

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"math"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 
@@ -102,7 +103,7 @@ func TestFindings(t *testing.T) {
 // here" for ever.
 func TestMetricsAreKnown(t *testing.T) {
 	known := map[string]bool{primaryMetric: true, "cpu_user_seconds": true, "cpu_system_seconds": true, "cpu_softirq_seconds": true}
-	for _, m := range append(unit.Metrics(), stat.Derived()...) {
+	for _, m := range slices.Concat(unit.Metrics(), stat.Derived(), unit.NodeMetrics()) {
 		known[m.Name] = true
 	}
 	for _, c := range unit.Components() {
