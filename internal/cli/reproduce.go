@@ -18,6 +18,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/paper"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
@@ -81,11 +82,12 @@ records of any campaign are compared with the study.`,
 	flags := cmd.Flags()
 	f.run.add(flags)
 	flags.DurationVar(&f.budget, "for", 0, "measure for this long, as 10m: the cells of as many claims as fit (default: all of them, for as long as the study's campaign says)")
-	flags.BoolVar(&f.quick, "quick", false, "the same as --for 10m")
+	flags.BoolVar(&f.quick, "quick", false, "deprecated: the same as --for 10m")
 	flags.StringVar(&f.from, "from", "", "measure nothing: compare the records in this result directory with the study; with --out the reports are written there")
 	flags.StringVar(&f.papers, "papers", "", "folder of papers, in place of those that are built in")
-	_ = flags.MarkDeprecated("quick", "use --for 10m") // it is defined above
-	_ = flags.MarkHidden("null-test")
+	for _, name := range []string{"quick", "null-test"} {
+		flags.Lookup(name).Hidden = true
+	}
 	return cmd
 }
 
@@ -131,6 +133,9 @@ func loadPaper(id, dir string) (paper.Paper, error) {
 
 // measure runs the paper's campaign and shows what came out.
 func (f reproduceFlags) measure(ctx context.Context, p paper.Paper, stdout, stderr io.Writer) error {
+	if f.quick {
+		fmt.Fprintln(stderr, "note: --quick is deprecated: use --for 10m")
+	}
 	text, name := p.Campaign, paper.CampaignFile
 	if f.budget > 0 {
 		var err error
@@ -143,9 +148,12 @@ func (f reproduceFlags) measure(ctx context.Context, p paper.Paper, stdout, stde
 		return usageError{err}
 	}
 	if f.run.testbed != "" {
+		if err := oneOf("testbed", f.run.testbed, known().Testbeds); err != nil {
+			return err
+		}
 		c.Testbed = f.run.testbed
 	}
-	cells, err := f.choose(p, prospects(ctx, c, f.run.allowTuning), stderr)
+	cells, err := f.cells(ctx, p, c, stderr)
 	if err != nil {
 		return err
 	}
@@ -163,6 +171,20 @@ func (f reproduceFlags) measure(ctx context.Context, p paper.Paper, stdout, stde
 	}
 	defer os.RemoveAll(filepath.Dir(file))
 	return runCampaign(ctx, file, run, stdout, stderr)
+}
+
+// cells are those that are measured: of a run that goes on, those of its plan.
+func (f reproduceFlags) cells(ctx context.Context, p paper.Paper, c campaign.Campaign, stderr io.Writer) ([]result.Cell, error) {
+	if f.run.resume {
+		before, err := plan.Load(filepath.Join(f.run.out, result.PlanFile))
+		if err == nil {
+			return before.Cells, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, usageError{err}
+		}
+	}
+	return f.choose(p, prospects(ctx, c, f.run.allowTuning), stderr)
 }
 
 // campaignFile writes a campaign where run can read it, in a folder of its own.
