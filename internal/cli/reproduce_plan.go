@@ -18,13 +18,14 @@ import (
 	"github.com/cnibench/cnibench/internal/paper"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed/hosts"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
 // What a time budget makes of a paper's campaign: short samples, and as many blocks as
 // an interval needs, in most of the time; the rest goes for building the lab.
 const (
-	budgetSampling  = "sampling: {seconds: 0.4, warmup_seconds: 0.1, min_blocks: %d, max_blocks: 60, max_seconds: %g}"
+	budgetSampling  = "sampling: {seconds: 0.3, warmup_seconds: 0.05, min_blocks: %d, max_blocks: 60, max_seconds: %g}"
 	budgetBlocks    = 4
 	budgetMeasuring = 0.8
 )
@@ -67,14 +68,14 @@ func shortDuration(d time.Duration) string {
 	return s
 }
 
-// prospects is what is known of a testbed before anything is measured.
+// prospects is what is known of a lab before anything is measured.
 func prospects(ctx context.Context, c campaign.Campaign, allowTuning bool) paper.Testbed {
-	t := paper.Testbed{Lacks: func(result.Cell, string) string { return "" }, Cost: func(cell result.Cell) time.Duration { return sampleTime(c, cell) }}
-	if c.Testbed == campaign.Hosts || c.Testbed == campaign.Kubernetes {
-		return t // what its machines have is found out there
-	}
+	t := paper.Testbed{Cost: func(cell result.Cell) time.Duration { return sampleTime(c, cell) }}
 	networks := missingNetworks(ctx)
-	tools, probes := map[string]string{}, map[string]string{}
+	tools, probes, proxies := map[string]string{}, map[string]string{}, map[string]string{}
+	for _, row := range listServiceProxies() {
+		proxies[row.Name] = strings.Join(row.Missing, "; ")
+	}
 	for _, row := range listWorkloads() {
 		tools[row.Name] = strings.Join(row.Missing, "; ")
 	}
@@ -86,7 +87,7 @@ func prospects(ctx context.Context, c campaign.Campaign, allowTuning bool) paper
 		profiles[name] = untakenHere(name, allowTuning)
 	}
 	t.Lacks = func(cell result.Cell, metric string) string {
-		why := []string{networks[cell.Network], tools[cell.Workload], profiles[cell.Profile]}
+		why := []string{networks[cell.Network], tools[cell.Workload], profiles[cell.Profile], proxies[cell.ServiceProxy]}
 		switch {
 		case strings.HasPrefix(metric, "cycles_"), strings.HasPrefix(metric, "instructions_"):
 			why = append(why, probes["counters"])
@@ -155,7 +156,7 @@ func sampleTime(c campaign.Campaign, cell result.Cell) time.Duration {
 // choose gives the cells of a paper that are measured: all that it uses, or those that a
 // time budget can hold. It says which claims they can decide, and which no run here can.
 func (f reproduceFlags) choose(p paper.Paper, t paper.Testbed, w io.Writer) ([]result.Cell, error) {
-	cells, all := p.Used, p.Prospects(t)
+	all := p.Prospects(t)
 	reasons, can, part, counted := map[string]int{}, 0, 0, 0
 	for _, x := range all {
 		if !x.Claim.Counts() {
@@ -176,19 +177,35 @@ func (f reproduceFlags) choose(p paper.Paper, t paper.Testbed, w io.Writer) ([]r
 		fmt.Fprintf(w, "  not %d: %s\n", reasons[why], why)
 	}
 	if f.budget == 0 {
+		return p.Used, nil
+	}
+	return f.withinBudget(p, t, w)
+}
+
+// withinBudget chooses the cells of as many claims as fit, with the time that profiles of
+// the whole machine take to change in each block.
+func (f reproduceFlags) withinBudget(p paper.Paper, t paper.Testbed, w io.Writer) ([]result.Cell, error) {
+	const fewer = 0.8 // of the time before, where that was too much
+	most := time.Duration(budgetMeasuring * float64(f.budget) / budgetBlocks)
+	for block := most; ; block = time.Duration(fewer * float64(block)) {
+		cells, claims := p.Within(block, t)
+		if len(cells) == 0 {
+			return nil, errors.New("this testbed can decide none of the claims: see the reasons above")
+		}
+		one, profiles := time.Duration(0), map[string]bool{}
+		for _, cell := range cells {
+			one += t.Cost(cell)
+			profiles[cell.Profile] = true
+		}
+		if f.run.allowTuning && len(profiles) > 1 {
+			one += time.Duration(len(profiles)) * hosts.TuneTime
+		}
+		if one > most && claims > 1 {
+			continue
+		}
+		fmt.Fprintf(w, "in %s: the %d cells of %d claims, %s a block\n", shortDuration(f.budget), len(cells), claims, one.Round(time.Second))
 		return cells, nil
 	}
-	block := time.Duration(budgetMeasuring * float64(f.budget) / budgetBlocks)
-	cells, claims := p.Within(block, t)
-	if len(cells) == 0 {
-		return nil, errors.New("this testbed can decide none of the claims: see the reasons above")
-	}
-	var one time.Duration
-	for _, cell := range cells {
-		one += t.Cost(cell)
-	}
-	fmt.Fprintf(w, "in %s: the %d cells of %d claims, %s a block\n", shortDuration(f.budget), len(cells), claims, one.Round(time.Second))
-	return cells, nil
 }
 
 // untaken gathers which settings of each profile did not take effect, from the warnings
