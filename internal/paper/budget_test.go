@@ -55,8 +55,9 @@ func TestWithin(t *testing.T) {
 		}
 		before = claims
 	}
-	if before != len(p.Claims) {
-		t.Errorf("%d of %d claims with time for all", before, len(p.Claims))
+	measured := slices.DeleteFunc(slices.Clone(p.Claims), func(c Claim) bool { return c.NotYet != "" })
+	if before != len(measured) {
+		t.Errorf("%d of %d claims with time for all", before, len(measured))
 	}
 	// One claim is measured however little time there is.
 	if cells, claims := p.Within(time.Millisecond, second()); claims != 1 || len(cells) == 0 {
