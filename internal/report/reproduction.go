@@ -98,12 +98,12 @@ func reproductionSummary(r paper.Reproduction) string {
 func claimsTable(r paper.Reproduction, narrow bool) *table {
 	t := &table{Columns: []column{{Head: "claim"}, {Head: "verdict"}, {Head: "ours", Wide: true}}}
 	if !narrow {
-		t.Columns = []column{{Head: "claim"}, {Head: "kind"}, {Head: "where"}, {Head: "published", Wide: true}, {Head: "ours", Wide: true}, {Head: "verdict"}}
+		t.Columns = []column{{Head: "claim"}, {Head: "verdict"}, {Head: "ours", Wide: true}, {Head: "published", Wide: true}, {Head: "kind"}, {Head: "where"}}
 	}
 	for _, v := range r.Verdicts {
 		row := []cell{text(v.Claim.ID), text(string(v.Word)), text(OursWords(v))}
 		if !narrow {
-			row = []cell{text(v.Claim.ID), text(v.Claim.Kind), text(v.Claim.Where), text(publishedClaim(v.Claim)), text(OursWords(v)), text(string(v.Word))}
+			row = []cell{text(v.Claim.ID), text(string(v.Word)), text(OursWords(v)), text(publishedClaim(v.Claim)), text(v.Claim.Kind), text(v.Claim.Where)}
 		}
 		t.Rows = append(t.Rows, row)
 	}
