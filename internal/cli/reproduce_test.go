@@ -16,7 +16,7 @@ import (
 	"github.com/cnibench/cnibench/papers"
 )
 
-// TestReproduceEveryPaper measures what fits into 20 seconds of each study, and wants
+// TestReproduceEveryPaper measures what fits into a short time of each study, and wants
 // tables, figures and a verdict with its reason for every claim. That a verdict is right is what internal/paper tests.
 func TestReproduceEveryPaper(t *testing.T) {
 	labtest.Root(t)
@@ -33,9 +33,13 @@ func TestReproduceEveryPaper(t *testing.T) {
 					labtest.Tool(t, tool, tool)
 				}
 			}
+			budget := "20s"
+			if id == "dakic2024" {
+				budget = "60s" // its cheapest claims are of the physical network, which no figure shows
+			}
 			out := filepath.Join(t.TempDir(), "r")
 			res, err := runner.Run(t.Context(), exec.Cmd{
-				Argv: []string{filepath.Join(built, "cnibench"), "reproduce", id, "--for", "20s", "--json", "--out", out},
+				Argv: []string{filepath.Join(built, "cnibench"), "reproduce", id, "--for", budget, "--json", "--out", out},
 				Env:  []string{"CNIBENCH_STATE_DIR=" + filepath.Join(t.TempDir(), "labs")},
 			})
 			if err != nil {
