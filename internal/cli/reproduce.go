@@ -7,40 +7,43 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/cnibench/cnibench/internal/campaign"
-	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/paper"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/papers"
 )
 
-// reproduceFlags are the flags of reproduce.
+// reproduceFlags are the flags of reproduce: those of run, and its own.
 type reproduceFlags struct {
-	quick   bool
-	out     string
-	from    string
-	papers  string
-	dryRun  bool
-	json    bool
-	cniPath []string
+	run    runFlags
+	budget time.Duration
+	quick  bool
+	from   string
+	papers string
 }
 
 const (
 	// The files that reproduce writes beside the records.
 	reproductionHTML     = "reproduction.html"
 	reproductionMarkdown = "reproduction.md"
-	// quickSuffix follows a paper's id in the name of its quick cut's campaign.
+	// quickSuffix follows a paper's id in the name of campaigns that earlier versions
+	// made of a part of it.
 	quickSuffix = "-quick"
+	// quickBudget is what --quick stands for, and leastBudget what a block needs.
+	quickBudget = 10 * time.Minute
+	leastBudget = 10 * time.Second
 )
 
 func reproduceCommand(stdout, stderr io.Writer) *cobra.Command {
@@ -48,15 +51,17 @@ func reproduceCommand(stdout, stderr io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reproduce PAPER",
 		Short: "measure a published study again and say which of its claims hold here",
-		Long: `reproduce runs the campaign of a published study, puts each of its tables and
-figures beside what was measured, and says of each of its claims whether it is
+		Long: `reproduce runs the campaign of a published study, shows each of its tables and
+figures next to what was measured, and says of each of its claims whether it is
 reproduced, contradicted, undecided (and how many more blocks would decide it)
 or not measurable here (and why).
 
-"cnibench list papers" names the studies. Each has a quick cut, which takes at
-most 10 minutes on 2 cores; --dry-run tells the time of either. With --from
-nothing is measured: the records of any campaign are held against the study.`,
-		Example: `  cnibench reproduce volpert2022 --quick
+"cnibench list papers" names the studies. Before it starts, reproduce says which
+claims this testbed can decide. With --for it measures the cells of as many claims as
+fit into a time, with short samples; cells whose claims are decided are measured no
+longer. --dry-run prints the plan and the time. With --from nothing is measured: the
+records of any campaign are compared with the study.`,
+		Example: `  cnibench reproduce volpert2022 --for 10m
   cnibench reproduce spiderpool-v0.8 --dry-run
   cnibench reproduce lim2020 --from results/lim2020-1`,
 		Args: usageArgs(cobra.ExactArgs(1)),
@@ -65,24 +70,49 @@ nothing is measured: the records of any campaign are held against the study.`,
 			if err != nil {
 				return err
 			}
+			if err := f.check(cmd.Flags()); err != nil {
+				return err
+			}
 			if f.from != "" {
-				if f.quick || f.dryRun {
-					return usageError{errors.New("--from measures nothing: leave --quick and --dry-run out")}
-				}
-				return f.show(p, f.from, f.out, stdout, stderr)
+				return f.show(p, f.from, f.run.out, stdout, stderr)
 			}
 			return f.measure(cmd.Context(), p, stdout, stderr)
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&f.quick, "quick", false, "run the quick cut: at most 10 minutes on 2 cores")
-	flags.StringVar(&f.out, "out", "", "result directory (default results/NAME-DATE-TIME); with --from the folder for the reports (default: none are written)")
-	flags.StringVar(&f.from, "from", "", "measure nothing: hold the records in this result directory against the study")
+	f.run.add(flags)
+	flags.DurationVar(&f.budget, "for", 0, "measure for this long, as 10m: the cells of as many claims as fit (default: all of them, for as long as the study's campaign says)")
+	flags.BoolVar(&f.quick, "quick", false, "deprecated: the same as --for 10m")
+	flags.StringVar(&f.from, "from", "", "measure nothing: compare the records in this result directory with the study; with --out the reports are written there")
 	flags.StringVar(&f.papers, "papers", "", "folder of papers, in place of those that are built in")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "print the plan, the number of samples and the expected time; measure nothing")
-	flags.BoolVar(&f.json, "json", false, "print the verdicts and tables, or with --dry-run the plan, as JSON")
-	flags.StringSliceVar(&f.cniPath, "cni-path", nil, "folders to look for CNI plugins in, before the usual ones")
+	for _, name := range []string{"quick", "null-test"} {
+		flags.Lookup(name).Hidden = true
+	}
 	return cmd
+}
+
+// check refuses flags that contradict each other.
+func (f *reproduceFlags) check(flags *pflag.FlagSet) error {
+	if err := f.run.check(flags.Changed("seed")); err != nil {
+		return err
+	}
+	if f.quick && f.budget == 0 {
+		f.budget = quickBudget
+	}
+	switch {
+	case f.run.nullTest:
+		return usageError{errors.New("--null-test is for cnibench run: a study has no claim about a network's twin")}
+	case f.budget != 0 && f.budget < leastBudget:
+		return usageError{fmt.Errorf("--for %s is too short to measure anything: give at least %s", f.budget, leastBudget)}
+	case f.from == "":
+		return nil
+	}
+	for _, name := range []string{"for", "quick", "dry-run", "resume", "live", "testbed", "seed", "allow-host-tuning"} {
+		if flags.Changed(name) {
+			return usageError{fmt.Errorf("--from measures nothing: leave --%s out", name)}
+		}
+	}
+	return nil
 }
 
 // paperFolder is the folder of papers that is asked for.
@@ -94,7 +124,7 @@ func paperFolder(dir string) fs.FS {
 }
 
 func loadPaper(id, dir string) (paper.Paper, error) {
-	p, err := paper.Load(paperFolder(dir), id)
+	p, err := paper.Load(paperFolder(dir), id, PaperKnown())
 	if err != nil {
 		return p, usageError{err}
 	}
@@ -103,42 +133,89 @@ func loadPaper(id, dir string) (paper.Paper, error) {
 
 // measure runs the paper's campaign and shows what came out.
 func (f reproduceFlags) measure(ctx context.Context, p paper.Paper, stdout, stderr io.Writer) error {
-	file, text := paper.CampaignFile, p.Campaign
 	if f.quick {
-		file, text = paper.QuickFile, p.Quick
+		fmt.Fprintln(stderr, "note: --quick is deprecated: use --for 10m")
 	}
-	c, err := campaign.Parse(path.Join(p.ID, file), text, known())
+	text, name := p.Campaign, paper.CampaignFile
+	if f.budget > 0 {
+		var err error
+		if text, err = budgetCampaign(p, f.budget); err != nil {
+			return err
+		}
+	}
+	c, err := campaign.Parse(path.Join(p.ID, name), text, known())
 	if err != nil {
 		return usageError{err}
 	}
-	run := runFlags{out: f.out, seed: uint64(rand.Uint32()), cniPath: f.cniPath}
-	if f.dryRun {
-		return dryRun(stdout, c, newPlan(c, run), 0, f.json)
+	if f.run.testbed != "" {
+		if err := oneOf("testbed", f.run.testbed, known().Testbeds); err != nil {
+			return err
+		}
+		c.Testbed = f.run.testbed
 	}
-	runner := exec.NewRunner()
-	defer runner.Close()
-	bed, err := openLab(ctx, runner, c, run, stderr)
+	cells, err := f.cells(ctx, p, c, stderr)
 	if err != nil {
 		return err
 	}
-	if run.out == "" {
-		run.out = filepath.Join("results", c.Name+"-"+time.Now().Format("20060102-150405"))
+	run := f.run
+	run.study = &study{argv: f.again(p), settled: openClaims(p, c), show: func(dir string) error { return f.show(p, dir, dir, stdout, stderr) }}
+	if c.Testbed != campaign.Kubernetes { // whose cells are named by what is found there
+		run.study.cells = map[result.Cell]bool{}
+		for _, cell := range cells {
+			run.study.cells[cell] = true
+		}
 	}
-	into := results{plan: newPlan(c, run)}
-	if into.dir, err = result.Create(run.out, text, into.plan); err != nil {
+	file, err := f.campaignFile(c.Name, text)
+	if err != nil {
 		return err
 	}
-	sum, err := measure(ctx, c, bed, into, runFlags{}, stderr)
-	if err != nil {
-		fmt.Fprintf(stderr, "then: %s\n", exec.Cmd{Argv: []string{"cnibench", "reproduce", p.ID, "--from", run.out}}.String())
-		return interrupted(err, filepath.Join(run.out, result.CampaignFile), into.dir, len(sum.Samples), run, stderr)
-	}
-	defer into.dir.Close()
-	fmt.Fprintf(stderr, "stopped after %d blocks: %s\n", sum.Blocks, sum.Stopped)
-	return f.show(p, run.out, run.out, stdout, stderr)
+	return errors.Join(runCampaign(ctx, file, run, stdout, stderr), os.RemoveAll(filepath.Dir(file)))
 }
 
-// show holds recorded results against the paper, prints that and writes it into
+// cells are those that are measured: of a run that goes on, those of its plan.
+func (f reproduceFlags) cells(ctx context.Context, p paper.Paper, c campaign.Campaign, stderr io.Writer) ([]result.Cell, error) {
+	if f.run.resume {
+		before, err := plan.Load(filepath.Join(f.run.out, result.PlanFile))
+		if err == nil {
+			return before.Cells, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, usageError{err}
+		}
+	}
+	if c.Testbed == campaign.Hosts || c.Testbed == campaign.Kubernetes {
+		fmt.Fprintf(stderr, "which claims these machines can decide is found out on them; all %d cells of %s are tried\n", len(p.Used), p.ID)
+		return p.Used, nil
+	}
+	return f.choose(p, prospects(ctx, c, f.run.allowTuning), stderr)
+}
+
+// campaignFile writes a campaign where run can read it, in a folder of its own.
+func (f reproduceFlags) campaignFile(name string, text []byte) (string, error) {
+	dir, err := os.MkdirTemp("", "cnibench-paper-")
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, name+".yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return "", errors.Join(err, os.RemoveAll(dir))
+	}
+	return file, nil
+}
+
+// again is the command that goes on with an interrupted run, without --resume and --out.
+func (f reproduceFlags) again(p paper.Paper) []string {
+	argv := []string{"cnibench", "reproduce", p.ID}
+	if f.budget > 0 {
+		argv = append(argv, "--for", shortDuration(f.budget))
+	}
+	if f.papers != "" {
+		argv = append(argv, "--papers", f.papers)
+	}
+	return argv
+}
+
+// show compares recorded results with the paper, prints that and writes it into
 // a folder, if there is one.
 func (f reproduceFlags) show(p paper.Paper, from, into string, stdout, stderr io.Writer) error {
 	r, err := recordedResults(p, from)
@@ -153,7 +230,7 @@ func (f reproduceFlags) show(p paper.Paper, from, into string, stdout, stderr io
 		}
 	}
 	format := "terminal"
-	if f.json {
+	if f.run.json {
 		format = "json"
 	}
 	return report.WriteReproduction(stdout, format, out, reportOptions(stdout))
@@ -166,11 +243,15 @@ func recordedResults(p paper.Paper, dir string) (*paper.Results, error) {
 		return nil, err
 	}
 	collector := stat.NewCollector(analysisOptions(c, environmentOf(rec)))
-	if _, err := result.Each(dir, func(s *result.Sample) { collector.Add(s) }); err != nil {
+	settings := untaken{}
+	if _, err := result.Each(dir, func(s *result.Sample) {
+		collector.Add(s)
+		settings.add(s)
+	}); err != nil {
 		return nil, err
 	}
 	return &paper.Results{Campaign: c, Environment: rec.Environment, Analysis: collector.Analyse(), Collector: collector,
-		Known: known(), Cut: c.Name == p.ID+quickSuffix}, nil
+		Known: known(), Cut: c.Name == p.ID+quickSuffix || strings.HasPrefix(c.Name, p.ID+budgetMark), Untaken: settings.list()}, nil
 }
 
 func writeReproduction(dir string, r paper.Reproduction, stderr io.Writer) error {
@@ -198,7 +279,7 @@ func listPapers() ([]listed, error) {
 	}
 	rows := []listed{}
 	for _, id := range names {
-		p, err := paper.Load(papers.FS, id)
+		p, err := paper.Load(papers.FS, id, PaperKnown())
 		if err != nil {
 			return nil, err
 		}

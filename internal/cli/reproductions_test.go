@@ -7,8 +7,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -156,15 +158,21 @@ func without(text []byte, keys ...string) ([]byte, error) {
 const reproductionsHead = `<!-- Made from recorded runs: go test ./internal/cli -run Reproductions -update -->
 # What five studies say, measured again
 
-Each study's quick cut was run once on one machine of 2 cores, most of which other
+Each study says when its records were made, by which version and on which kernel. A part
+of each study's campaign was run once on one machine of 2 cores, most of which other
 programs used meanwhile, all nodes being network namespaces of its one kernel. So
 intervals are wide and most claims undecided; and absolute values,
 and whatever a NIC or a second machine contributes, are not reproduced; the shapes may
-be. On a quiet machine, and with the whole campaigns, fewer claims stay undecided.
+be. **Claims were corrected after these records were made**: where they now name other
+cells (Calico and Cilium with connection tracking, all sizes, all profiles), the records
+have none of them, and the claim is "not measurable here" until the study is recorded
+again.
 [How a claim is judged](adding-a-paper.md#how-it-is-judged); the claims, the published
-numbers and the campaigns are in the folders of [papers](../papers).
+numbers and the campaigns are in the folders of [papers](../papers), with a list of each
+study's sentences and their claims.
 
 Ours is left / right with its 95 % interval, of the pair that the verdict hangs on.
+Findings and numbers count; questions, related work and settings are shown.
 `
 
 // studyText is a study's part of the document.
@@ -176,9 +184,14 @@ func studyText(r paper.Reproduction) string {
 	for _, w := range paper.Words() {
 		counts = append(counts, fmt.Sprintf("%d %s", r.Count(w), w))
 	}
-	fmt.Fprintf(&b, "%d claims: %s. Up to %d blocks.\n\n| claim | published | ours | verdict |\n|---|---|---|---|\n", len(r.Verdicts), strings.Join(counts, ", "), r.Blocks)
+	fmt.Fprintf(&b, "%d findings and numbers: %s. Up to %d blocks, recorded %s.\n\n", len(r.Counted()), strings.Join(counts, ", "), r.Blocks, report.RecordedWords(r.Recorded))
+	fmt.Fprintf(&b, "[Every sentence and its claim](../papers/%s/README.md).\n", p.ID)
+	for _, name := range slices.Sorted(maps.Keys(r.Untaken)) {
+		fmt.Fprintf(&b, "\nProfile %s did not take effect: %s.\n", name, escaped(strings.Join(r.Untaken[name], "; ")))
+	}
+	b.WriteString("\n| claim | kind | published | ours | verdict |\n|---|---|---|---|---|\n")
 	for _, v := range r.Verdicts {
-		fmt.Fprintf(&b, "%s | %s | %s | %s |\n", verdictRow(v), escaped(v.Claim.Published), escaped(report.OursWords(v)), v.Word)
+		fmt.Fprintf(&b, "%s | %s | %s | %s | %s |\n", verdictRow(v), v.Claim.Kind, escaped(v.Claim.Published), escaped(report.OursWords(v)), v.Word)
 	}
 	var known []string
 	for _, v := range r.Verdicts {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/campaign"
@@ -98,7 +99,11 @@ func newPlan(c campaign.Campaign, f runFlags) plan.Plan {
 	if f.nullTest {
 		return plan.NewNullTest(c, f.seed)
 	}
-	return plan.New(c, f.seed)
+	p := plan.New(c, f.seed)
+	if f.study != nil && f.study.cells != nil {
+		p.Cells = slices.DeleteFunc(p.Cells, func(c result.Cell) bool { return !f.study.cells[c] })
+	}
+	return p
 }
 
 // sameSampling refuses to go on under other rules than those that the
@@ -154,6 +159,9 @@ func besides(err error) error {
 // resumeCommand goes on with a run, as it can be pasted into a shell.
 func resumeCommand(path, dir string, f runFlags) string {
 	argv := []string{"cnibench", "run", path, "--resume", "--out", dir}
+	if f.study != nil {
+		argv = append(slices.Clone(f.study.argv), "--resume", "--out", dir)
+	}
 	if f.elsewhere {
 		argv = append(argv, "--allow-changed-environment")
 	}

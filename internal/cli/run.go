@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/cnibench/cnibench/internal/bench"
 	"github.com/cnibench/cnibench/internal/campaign"
@@ -45,6 +46,20 @@ type runFlags struct {
 	allowPrivileged bool
 	// allowTuning lets a lab change settings of the whole machine.
 	allowTuning bool
+	// study is what reproduce changes of a run; nil: nothing.
+	study *study
+}
+
+// study is what a run is that repeats a published study.
+type study struct {
+	// argv goes on with it, without --resume and --out.
+	argv []string
+	// cells are those that it measures of the campaign's; nil: all.
+	cells map[result.Cell]bool
+	// settled is its stopping rule, in place of the campaign's.
+	settled func([]result.Sample) map[result.Cell]bool
+	// show says what came out, in place of the report.
+	show func(dir string) error
 }
 
 func runCommand(stdout, stderr io.Writer) *cobra.Command {
@@ -65,25 +80,38 @@ samples; a browser on the machine that measures is still a load on it.`,
   cnibench run examples/quickstart.yaml --resume --out results/quickstart-1`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.resume && f.out == "" {
-				return usageError{errors.New("--resume needs --out DIR: the result directory to go on with")}
-			}
-			if f.resume && cmd.Flags().Changed("seed") {
-				return usageError{errors.New("--seed cannot be changed by --resume: the order is in the directory's plan.json")}
-			}
-			if f.elsewhere && !f.resume {
-				return usageError{errors.New("--allow-changed-environment is for --resume: a new run has no environment yet")}
-			}
-			if f.live && f.dryRun {
-				return usageError{errors.New("--live shows what is measured, and --dry-run measures nothing: leave one out")}
-			}
-			if !cmd.Flags().Changed("seed") {
-				f.seed = uint64(rand.Uint32())
+			if err := f.check(cmd.Flags().Changed("seed")); err != nil {
+				return err
 			}
 			return runCampaign(cmd.Context(), args[0], f, stdout, stderr)
 		},
 	}
-	flags := cmd.Flags()
+	f.add(cmd.Flags())
+	return cmd
+}
+
+// check refuses flags that contradict each other, and draws a seed where none is given.
+func (f *runFlags) check(seeded bool) error {
+	if f.resume && f.out == "" {
+		return usageError{errors.New("--resume needs --out DIR: the result directory to go on with")}
+	}
+	if f.resume && seeded {
+		return usageError{errors.New("--seed cannot be changed by --resume: the order is in the directory's plan.json")}
+	}
+	if f.elsewhere && !f.resume {
+		return usageError{errors.New("--allow-changed-environment is for --resume: a new run has no environment yet")}
+	}
+	if f.live && f.dryRun {
+		return usageError{errors.New("--live shows what is measured, and --dry-run measures nothing: leave one out")}
+	}
+	if !seeded {
+		f.seed = uint64(rand.Uint32())
+	}
+	return nil
+}
+
+// add defines the flags of run.
+func (f *runFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.testbed, "testbed", "", "where to run, in place of the campaign's: lab, hosts or kubernetes")
 	f.hosts.add(flags)
 	f.cluster.add(flags)
@@ -99,7 +127,6 @@ samples; a browser on the machine that measures is still a load on it.`,
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print the plan, the number of samples, the expected time and the tools' command lines; measure nothing")
 	flags.BoolVar(&f.json, "json", false, "print the result, or with --dry-run the plan, as JSON")
 	flags.StringSliceVar(&f.cniPath, "cni-path", nil, "folders to look for CNI plugins in, before the usual ones")
-	return cmd
 }
 
 func runCampaign(ctx context.Context, path string, f runFlags, stdout, stderr io.Writer) error {
@@ -176,6 +203,10 @@ func runOn(ctx context.Context, bed testbed.Testbed, path string, c campaign.Cam
 		return "", interrupted(err, path, into.dir, len(sum.Samples), f, stderr)
 	}
 	defer into.dir.Close()
+	if f.study != nil {
+		fmt.Fprintf(stderr, "stopped after %d blocks: %s\n", sum.Blocks, sum.Stopped)
+		return into.dir.Path, f.study.show(into.dir.Path)
+	}
 	return into.dir.Path, showRun(into.dir.Path, sum, f.json, stdout, stderr)
 }
 
@@ -232,6 +263,9 @@ func measure(ctx context.Context, c campaign.Campaign, bed testbed.Testbed, into
 	o := bench.Options{
 		Sampling: c.Sampling, Plan: into.plan, Testbed: bed, Store: into.dir, Observer: seen,
 		Recorded: into.recorded, Before: into.environment, Version: version(), Settled: settled(c), WithoutProbes: withoutProbes(c), KeepGoing: f.hosts.keepGoing, AllowElsewhere: f.elsewhere,
+	}
+	if f.study != nil && f.study.settled != nil {
+		o.Settled = f.study.settled
 	}
 	if f.live {
 		shown, liveErr := showLive(c.Name, into, seen)

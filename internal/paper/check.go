@@ -70,9 +70,8 @@ func checkClaims(tree *campaign.Tree, claims Claims) []*campaign.Error {
 		seen[claim.ID] = true
 		c.selector(at("claims", i, "left"), claim.Left)
 		c.selector(at("claims", i, "right"), claim.Right)
-		if claim.Relation == ratioWithin && (len(claim.Range) != 2 || claim.Range[0] <= 0 || claim.Range[1] < claim.Range[0]) {
-			c.fail(at("claims", i, "range"), "write [least, largest], both above 0", "expected two ratios, the lower first")
-		}
+		c.selector(at("claims", i, "except"), claim.Except)
+		c.thresholds(i, claim)
 		if claim.Factor != "" {
 			c.factor(at("claims", i, "factor"), claim.Factor)
 		}
@@ -81,18 +80,60 @@ func checkClaims(tree *campaign.Tree, claims Claims) []*campaign.Error {
 	return c.errs
 }
 
+// widest is how many times the lower end of a range of ratios the upper one may be:
+// beyond that one of them says nothing.
+const widest = 4
+
+// thresholds refuses those that decide nothing, and those whose words are not named.
+func (c *checker) thresholds(i int, claim Claim) {
+	if claim.Range != nil {
+		c.ends(i, claim)
+	}
+	if claim.UpTo > 0 && claim.By >= claim.UpTo {
+		c.fail(at("claims", i, "by"), "by is the least, up_to the greatest difference", "by %g is not below up_to %g", claim.By, claim.UpTo)
+	}
+	given := claim.Range != nil || claim.Within > 0 || claim.By > 0 || claim.UpTo > 0
+	if given && claim.CountsAs == "" {
+		c.fail(at("claims", i), "name the published words or numbers that the thresholds stand for", "missing key %q", "counts_as")
+	}
+	r, _ := findRelation(claim.Relation)
+	if claim.Measure == differenceMeasure && (r.form != pairs || !slices.Contains([]string{"greater", "less", "better", "worse", "difference_within"}, r.name) || claim.By > 0 || claim.UpTo > 0) {
+		c.fail(at("claims", i, "measure"), "difference is for greater, less, better and worse without by and up_to; difference_within has a range", "relation %s takes no measure difference here", claim.Relation)
+	}
+}
+
+// ends refuses a range that has none, or one that says nothing.
+func (c *checker) ends(i int, claim Claim) {
+	where := at("claims", i, "range")
+	if len(claim.Range) != 2 || claim.Range[0] == nil && claim.Range[1] == nil {
+		c.fail(where, "write [least, greatest]; null leaves one of them open", "expected two numbers, at least one of them given")
+		return
+	}
+	low, high := claim.Range[0], claim.Range[1]
+	if low == nil || high == nil {
+		return
+	}
+	if *high < *low {
+		c.fail(where, "write the lower first", "%g is below %g", *high, *low)
+	}
+	if claim.Relation == "ratio_within" && (*low <= 0 || *high > widest**low) {
+		c.fail(where, "null leaves the end open that the publication does not speak of", "an end says nothing: from %g to %g is more than %d times", *low, *high, widest)
+	}
+}
+
 // superfluous refuses keys that the relation does not look at.
 func (c *checker) superfluous(i int, claim Claim) {
-	given := map[string]bool{"right": claim.Right != nil, "range": claim.Range != nil, "within": claim.Within != 0,
-		"value": claim.Value != nil, "factor": claim.Factor != "", "at": claim.At != nil}
-	for _, r := range relations() {
-		if r.name != claim.Relation {
-			continue
-		}
-		for _, key := range []string{"right", "range", "within", "value", "factor", "at"} {
-			if given[key] && !slices.Contains(r.takes, key) {
-				c.fail(at("claims", i, key), "leave it out", "relation %s takes no %s", r.name, key)
-			}
+	r, ok := findRelation(claim.Relation)
+	if !ok {
+		return
+	}
+	for _, k := range []struct {
+		key   string
+		given bool
+	}{{"right", claim.Right != nil}, {"range", claim.Range != nil}, {"within", claim.Within != 0}, {"by", claim.By != 0},
+		{"up_to", claim.UpTo != 0}, {"factor", claim.Factor != ""}, {"at", claim.At != nil}} {
+		if k.given && !slices.Contains(r.takes, k.key) && !slices.Contains(r.may, k.key) {
+			c.fail(at("claims", i, k.key), "leave it out", "relation %s takes no %s", r.name, k.key)
 		}
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // The files of a paper's folder.
@@ -21,7 +23,6 @@ const (
 	PublicationFile = "paper.yaml"
 	ClaimsFile      = "claims.yaml"
 	CampaignFile    = "campaign.yaml"
-	QuickFile       = "quick.yaml"
 )
 
 // List names the papers in a folder of papers: its folders with a paper.yaml.
@@ -37,9 +38,11 @@ func List(papers fs.FS) ([]string, error) {
 	return names, nil
 }
 
-// Load reads a paper. The error joins a *campaign.Error, with line and column,
-// for each thing that is wrong in its files.
-func Load(papers fs.FS, id string) (Paper, error) {
+// Load reads a paper. The error joins a *campaign.Error, with line and column, for each
+// thing that is wrong in its files: a key, a selector that means several cells of the
+// campaign or none, a claim that no records can reproduce or contradict, a value in the
+// campaign that nothing uses.
+func Load(papers fs.FS, id string, known Known) (Paper, error) {
 	names, err := List(papers)
 	if err != nil {
 		return Paper{}, err
@@ -49,19 +52,56 @@ func Load(papers fs.FS, id string) (Paper, error) {
 	}
 	var p Paper
 	var claims Claims
-	tree, err := read(papers, path.Join(id, PublicationFile), &p.Publication)
+	published, err := read(papers, path.Join(id, PublicationFile), &p.Publication)
 	if err == nil {
-		err = campaign.JoinErrors(checkPublication(tree, id, p.Publication))
+		err = campaign.JoinErrors(checkPublication(published, id, p.Publication))
 	}
-	tree, claimsErr := read(papers, path.Join(id, ClaimsFile), &claims)
+	claimed, claimsErr := read(papers, path.Join(id, ClaimsFile), &claims)
 	if claimsErr == nil {
-		claimsErr = campaign.JoinErrors(checkClaims(tree, claims))
+		claimsErr = campaign.JoinErrors(checkClaims(claimed, claims))
 	}
-	p.Claims = claims.Claims
-	var campaignErr, quickErr error
+	p.Claims, p.WithoutClaim = claims.Claims, claims.WithoutClaim
+	var campaignErr error
 	p.Campaign, campaignErr = fs.ReadFile(papers, path.Join(id, CampaignFile))
-	p.Quick, quickErr = fs.ReadFile(papers, path.Join(id, QuickFile))
-	return p, errors.Join(err, claimsErr, campaignErr, quickErr)
+	if err := errors.Join(err, claimsErr, campaignErr); err != nil {
+		return p, err
+	}
+	c, err := campaign.Parse(path.Join(id, CampaignFile), p.Campaign, known.Names)
+	if err != nil {
+		return p, err
+	}
+	return p, p.plan(plan.Cells(c), published, claimed, known)
+}
+
+// plan finds the cells of the campaign that the paper uses, and checks claims and tables
+// against them.
+func (p *Paper) plan(cells []result.Cell, published, claimed *campaign.Tree, known Known) error {
+	all := newPlanned(cells, known.Names)
+	ofTables, ofClaims := &checker{tree: published}, &checker{tree: claimed}
+	used := map[result.Cell]bool{}
+	for i, t := range p.Tables {
+		for _, c := range all.ofTable(ofTables, i, p.Publication.Cells, t) {
+			used[c] = true
+		}
+	}
+	p.uses = make([][]result.Cell, len(p.Claims))
+	for i, claim := range p.Claims {
+		if claim.NotYet == "" {
+			p.uses[i] = all.of(ofClaims, i, p.Publication.Cells, claim)
+		}
+		for _, c := range p.uses[i] {
+			used[c] = true
+		}
+	}
+	if len(ofClaims.errs) == 0 {
+		ofClaims.selfTests(p.Publication.Cells, p.Claims, func(i int) []result.Cell { return p.uses[i] }, known)
+	}
+	for _, c := range cells { // in the order of the plan
+		if used[c] {
+			p.Used = append(p.Used, c)
+		}
+	}
+	return errors.Join(campaign.JoinErrors(ofTables.errs), campaign.JoinErrors(ofClaims.errs), all.checkUsed(used))
 }
 
 // read fills in from a file that the schema of in's type holds for.

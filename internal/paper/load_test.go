@@ -34,9 +34,13 @@ tables:
     rows: [{name: r, cell: {network: host}, values: [1]}]
 `
 
+const goodCampaign = "name: mine\nnetworks: [host, bridge]\nworkloads: [{name: tcp_stream, message_bytes: [1472]}]\n"
+
 const goodClaims = `claims:
   - id: first
+    kind: finding
     where: here
+    quote: more than ever
     published: it is more
     metric: throughput_bits_per_second
     left: {network: bridge}
@@ -46,23 +50,23 @@ const goodClaims = `claims:
 
 func folder(paper, claims string) fstest.MapFS {
 	f := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
-	return fstest.MapFS{"mine/paper.yaml": f(paper), "mine/claims.yaml": f(claims), "mine/campaign.yaml": f("x"), "mine/quick.yaml": f("y")}
+	return fstest.MapFS{"mine/paper.yaml": f(paper), "mine/claims.yaml": f(claims), "mine/campaign.yaml": f(goodCampaign)}
 }
 
 func TestLoad(t *testing.T) {
-	p, err := Load(folder(goodPaper, goodClaims), "mine")
+	p, err := Load(folder(goodPaper, goodClaims), "mine", program(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *p.Tables[1].Rows[0].Values[0] != 1 || p.Claims[0].Left["network"] != "bridge" || string(p.Quick) != "y" {
+	if *p.Tables[1].Rows[0].Values[0] != 1 || p.Claims[0].Left["network"] != "bridge" || len(p.Used) != 2 {
 		t.Errorf("%+v", p)
 	}
-	if _, err := Load(folder(goodPaper, goodClaims), "mime"); err == nil || !strings.Contains(err.Error(), `did you mean "mine"?`) {
+	if _, err := Load(folder(goodPaper, goodClaims), "mime", program(t)); err == nil || !strings.Contains(err.Error(), `did you mean "mine"?`) {
 		t.Errorf("%v", err)
 	}
 	without := folder(goodPaper, goodClaims)
-	delete(without, "mine/quick.yaml")
-	if _, err := Load(without, "mine"); err == nil || !strings.Contains(err.Error(), "quick.yaml") {
+	delete(without, "mine/campaign.yaml")
+	if _, err := Load(without, "mine", program(t)); err == nil || !strings.Contains(err.Error(), "campaign.yaml") {
 		t.Errorf("%v", err)
 	}
 }
@@ -83,10 +87,10 @@ func TestErrorsHaveAPlace(t *testing.T) {
 		"unit of nothing":   {"paper", "base_per_unit: 1e9", "base_per_unit: 0", "mine/paper.yaml:14:77: tables[1].ours.base_per_unit: expected a number above 0"},
 		"YAML":              {"paper", "id: mine", "id: [", "not valid YAML"},
 		"duplicate key":     {"paper", "year: 2025", "year: 2025\nyear: 2026", `duplicate key "year"`},
-		"unknown relation":  {"claims", "relation: greater", "relation: greeter", `mine/claims.yaml:7:15: claims[0].relation: unknown value "greeter"; did you mean "greater"?`},
+		"unknown relation":  {"claims", "relation: greater", "relation: greeter", `mine/claims.yaml:9:15: claims[0].relation: unknown value "greeter"; did you mean "greater"?`},
 		"what it takes":     {"claims", "relation: greater", "relation: ratio_within", `missing key "range"`},
 		"what it does not":  {"claims", "relation: greater", "relation: fills_link", "relation fills_link takes no right"},
-		"range turned":      {"claims", "relation: greater", "relation: ratio_within\n    range: [2, 1]", "expected two ratios, the lower first"},
+		"range turned":      {"claims", "relation: greater", "relation: ratio_within\n    range: [2, 1]", "1 is below 2; write the lower first"},
 		"neither":           {"claims", "    metric: throughput_bits_per_second\n", "", "expected metric, left and relation, or not_yet"},
 		"nested selector":   {"claims", "{network: bridge}", "{network: {a: b}}", "expected array or boolean or number or string, found object"},
 		"unknown claim key": {"claims", "where: here", "where: here\n    wheer: there", `unknown key "wheer"; did you mean "where"?`},
@@ -98,13 +102,13 @@ func TestErrorsHaveAPlace(t *testing.T) {
 			} else {
 				claims = strings.Replace(claims, x.old, x.new, 1)
 			}
-			_, err := Load(folder(paper, claims), "mine")
+			_, err := Load(folder(paper, claims), "mine", program(t))
 			if err == nil || !strings.Contains(err.Error(), x.want) {
 				t.Errorf("%v\nwant: %s", err, x.want)
 			}
 		})
 	}
-	_, err := Load(folder(strings.Replace(goodPaper, "year: 2025", "yeer: x", 1), strings.Replace(goodClaims, "greater", "more", 1)), "mine")
+	_, err := Load(folder(strings.Replace(goodPaper, "year: 2025", "yeer: x", 1), strings.Replace(goodClaims, "greater", "more", 1)), "mine", program(t))
 	for _, want := range []string{"yeer", `missing key "year"`, `"more"`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %s", err, want)
@@ -160,7 +164,7 @@ func TestSchemaAndTypesAgree(t *testing.T) {
 	}
 	for _, id := range names {
 		p := load(t, id)
-		for typ, value := range map[reflect.Type]any{reflect.TypeFor[Publication](): p.Publication, reflect.TypeFor[Claims](): Claims{p.Claims}} {
+		for typ, value := range map[reflect.Type]any{reflect.TypeFor[Publication](): p.Publication, reflect.TypeFor[Claims](): Claims{p.Claims, p.WithoutClaim}} {
 			schema, err := compile(typ)
 			if err != nil {
 				t.Fatal(err)
@@ -183,8 +187,9 @@ func TestSchemaAndTypesAgree(t *testing.T) {
 func FuzzLoad(f *testing.F) {
 	f.Add(goodPaper, goodClaims)
 	f.Add("tables: [{columns: 1}]", "claims: [1]")
+	known := program(f)
 	f.Fuzz(func(t *testing.T, paper, claims string) {
-		p, err := Load(folder(paper, claims), "mine")
+		p, err := Load(folder(paper, claims), "mine", known)
 		if err == nil {
 			Reproduce(p, (&made{}).results())
 		}

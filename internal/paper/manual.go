@@ -16,7 +16,7 @@ func Manual() []byte {
 	}{
 		{"paper.yaml", reflect.TypeFor[Publication]()}, {"setup", reflect.TypeFor[Setup]()}, {"tables", reflect.TypeFor[Table]()},
 		{"ours", reflect.TypeFor[Ours]()}, {"columns", reflect.TypeFor[Column]()}, {"rows", reflect.TypeFor[Row]()},
-		{"claims.yaml: claims", reflect.TypeFor[Claim]()},
+		{"claims.yaml: claims", reflect.TypeFor[Claim]()}, {"claims.yaml: without_claim", reflect.TypeFor[Sentence]()},
 	} {
 		fmt.Fprintf(&b, "\n### %s\n\n| key | type | what it is |\n|---|---|---|\n", part.title)
 		for f := range fields(part.of) {
@@ -31,15 +31,19 @@ func Manual() []byte {
 			fmt.Fprintf(&b, "| `%s` | %s%s | %s |\n", f.name, kindOf(f.field.Type), must, doc)
 		}
 	}
-	b.WriteString("\n### relations\n\n| relation | takes | what it says |\n|---|---|---|\n")
+	b.WriteString("\n### relations\n\n| relation | takes | may take | what it says |\n|---|---|---|---|\n")
 	for _, r := range relations() {
-		takes := ""
-		if len(r.takes) > 0 {
-			takes = "`" + strings.Join(r.takes, "`, `") + "`"
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.name, takes, r.doc)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.name, keyNames(r.takes), keyNames(r.may), r.doc)
 	}
 	return []byte(b.String())
+}
+
+// keyNames writes keys as code.
+func keyNames(keys []string) string {
+	if len(keys) == 0 {
+		return ""
+	}
+	return "`" + strings.Join(keys, "`, `") + "`"
 }
 
 // kindOf is a type in the words of a person.

@@ -34,14 +34,6 @@ func within(low, high float64) bounds {
 	return bounds{holdLow: low, holdHigh: high, failLow: low, failHigh: high}
 }
 
-func above() bounds {
-	return bounds{holdLow: math.Nextafter(1, 2), holdHigh: math.Inf(1), failLow: 1 + negligible, failHigh: math.Inf(1)}
-}
-
-func below() bounds {
-	return bounds{holdHigh: math.Nextafter(1, 0), failHigh: 1 / (1 + negligible)}
-}
-
 // noFall holds unless a fall is shown; noRise the other way round.
 func noFall() bounds {
 	return bounds{failLow: 1 / (1 + negligible), failHigh: math.Inf(1), unless: true}
@@ -49,14 +41,21 @@ func noFall() bounds {
 
 func noRise() bounds { return bounds{failHigh: 1 + negligible, unless: true} }
 
-// contest is one comparison that a claim asks for.
+// contest is one comparison that a claim asks for: of the product of the metric in the
+// cells over and that in the cells under.
 type contest struct {
 	left, right result.Cell // right is empty where there is none
 	metric      string
+	over, under []result.Cell
 	bounds      bounds
+	// not: the claim excepts this pair, so that the relation must not hold.
+	not bool
 	// arithmetic values are taken as they are, others as logarithms of ratios.
 	arithmetic bool
-	moments    stat.Moments
+	// limit is what the link can carry, where the value is a share of that; else 0.
+	limit   float64
+	moments stat.Moments
+	terms   []term // of a self-test
 }
 
 // missing is what a claim asks for and the results do not have.
@@ -66,6 +65,7 @@ type missing struct{ what, why string }
 type resolver struct {
 	*Results
 	claim    Claim
+	relation relation
 	contests []contest
 	missing  []missing
 }
@@ -80,19 +80,17 @@ func (r *resolver) miss(what fmt.Stringer, why string) {
 // resolve makes the contests of a claim.
 func resolve(results *Results, common Selector, claim Claim) *resolver {
 	r := &resolver{Results: results, claim: claim}
-	for _, s := range common.with(claim.Left).each() {
-		if _, said := s[claim.Factor]; said && claim.Factor != "" {
-			delete(s, claim.Factor) // all of its values are compared
-		}
+	r.relation, _ = findRelation(claim.Relation) // the schema has refused others
+	for _, s := range selectors(common, claim) {
 		cells := r.matching(s)
 		if name := s.unknown(); len(cells) == 0 || name != "" {
 			r.miss(s.onHost(), r.absent(s))
 			continue
 		}
-		switch claim.Relation {
-		case risesWith, fallsWith, fallsBeyond:
+		switch r.relation.form {
+		case series, beyond, growth:
 			r.series(s, cells)
-		case fillsLink, shortOfLink, atMost, atLeast:
+		case alone, share:
 			for _, c := range cells {
 				r.alone(c)
 			}
@@ -103,6 +101,14 @@ func resolve(results *Results, common Selector, claim Claim) *resolver {
 		}
 	}
 	return r
+}
+
+// selectors are those of a claim's left side, one for each combination of its values;
+// the values of the factor of a series stay together.
+func selectors(common Selector, claim Claim) []Selector {
+	left := common.with(claim.Left)
+	delete(left, claim.Factor)
+	return left.each()
 }
 
 // name is a cell as a reason names it.
@@ -122,11 +128,21 @@ func (r *resolver) value(s stat.CellSummary) bool {
 	return why == ""
 }
 
-// opponents holds a left cell against every right one.
+// opponents compares a left cell with every right one.
 func (r *resolver) opponents(left stat.CellSummary) {
 	if !r.value(left) {
 		return
 	}
+	for _, right := range r.against(left) {
+		if r.value(right) {
+			r.add(left, right, r.bounds(metricOf(r.claim.Metric, left)))
+		}
+	}
+}
+
+// against are the right cells of a left one.
+func (r *resolver) against(left stat.CellSummary) []stat.CellSummary {
+	var out []stat.CellSummary
 	for _, s := range r.claim.Right.each() {
 		if s.unknown() != "" {
 			r.miss(s, r.absent(s))
@@ -145,35 +161,21 @@ func (r *resolver) opponents(left stat.CellSummary) {
 			r.miss(name(cell), r.absent(s))
 			continue
 		}
-		if r.value(right) {
-			r.add(left, right, r.bounds(metricOf(r.claim.Metric, left)))
-		}
+		out = append(out, right)
 	}
+	return out
 }
 
-// bounds are those of a relation between two cells.
+// bounds are those of the claim's relation for a metric.
 func (r *resolver) bounds(metric string) bounds {
-	c := r.claim
-	more := c.Relation == greater
-	switch c.Relation {
-	case ratioWithin:
-		return within(c.Range[0], c.Range[1])
-	case indistinguishable:
-		return within(1/(1+c.Within), 1+c.Within)
-	case better, worse:
-		more = (c.Relation == better) != (lowerIsBetter(metric) && c.Measure != efficiencyMeasure)
-	}
-	if more {
-		return above()
-	}
-	return below()
+	return r.relation.bounds(r.claim, lowerIsBetter(metric))
 }
 
 // add makes the contest of two cells; of their efficiencies where the claim is
 // about these.
 func (r *resolver) add(left, right stat.CellSummary, b bounds) {
 	metric := metricOf(r.claim.Metric, left)
-	over, under := []result.Cell{left.Cell}, []result.Cell{right.Cell}
+	c := contest{left: left.Cell, right: right.Cell, metric: metric, bounds: b, over: []result.Cell{left.Cell}, under: []result.Cell{right.Cell}}
 	if r.claim.Measure == efficiencyMeasure {
 		for _, s := range []stat.CellSummary{left, right} {
 			base, ok := r.Analysis.Cell(s.Cell.Baseline())
@@ -185,55 +187,58 @@ func (r *resolver) add(left, right stat.CellSummary, b bounds) {
 				return
 			}
 		}
-		over, under = append(over, right.Cell.Baseline()), append(under, left.Cell.Baseline())
+		c.over, c.under = append(c.over, right.Cell.Baseline()), append(c.under, left.Cell.Baseline())
 		if lowerIsBetter(metric) {
-			over, under = under, over
+			c.over, c.under = c.under, c.over
 		}
 	}
-	m := r.Collector.Contrast(metric, over, under)
-	if m.NotPositive > 0 {
-		r.miss(name(left.Cell), fmt.Sprintf("in %d of the blocks that it shares with %s a value is not above zero, and the others alone would be a selection: sample for longer", m.NotPositive, name(right.Cell)))
-		return
-	}
-	if m.N == 0 {
-		r.miss(name(left.Cell), fmt.Sprintf("no block has both it and %s", name(right.Cell)))
-		return
-	}
-	r.contests = append(r.contests, contest{left: left.Cell, right: right.Cell, metric: metric, bounds: b, moments: m})
+	r.contest(c)
 }
 
-// alone holds a cell against a number.
+// contest adds one with what the records say of it.
+func (r *resolver) contest(c contest) {
+	difference := r.claim.Measure == differenceMeasure || r.relation.name == "difference_within"
+	if difference {
+		c.arithmetic, c.moments = true, r.Collector.Difference(c.metric, c.over[0], c.under[0])
+	} else {
+		c.moments = r.Collector.Contrast(c.metric, c.over, c.under)
+	}
+	if c.moments.NotPositive > 0 {
+		r.miss(name(c.left), fmt.Sprintf("in %d of the blocks that it shares with %s a value is not above zero, and the others alone would be a selection: sample for longer", c.moments.NotPositive, name(c.right)))
+		return
+	}
+	if c.moments.N == 0 {
+		r.miss(name(c.left), fmt.Sprintf("no block has both it and %s", name(c.right)))
+		return
+	}
+	c.not = r.claim.Except != nil && r.claim.Except.matchesAny(factorsOf(c.left))
+	r.contests = append(r.contests, c)
+}
+
+// alone compares a cell with a number, or with what its link can carry.
 func (r *resolver) alone(s stat.CellSummary) {
 	if !r.value(s) {
 		return
 	}
 	metric := metricOf(r.claim.Metric, s)
-	c := contest{left: s.Cell, metric: metric}
-	switch r.claim.Relation {
-	case atMost:
-		c.bounds, c.arithmetic = within(math.Inf(-1), *r.claim.Value), true
-	case atLeast:
-		c.bounds, c.arithmetic = within(*r.claim.Value, math.Inf(1)), true
-	default:
-		limit, ok := r.Collector.LinkLimit(s.Cell)
-		if !ok {
-			r.miss(name(s.Cell), "what its link can carry is not known")
-			return
-		}
-		c.bounds = within(fills, math.Inf(1))
-		if r.claim.Relation == shortOfLink {
-			c.bounds = within(0, math.Nextafter(fills, 0))
-		}
-		c.moments = r.Collector.Contrast(metric, []result.Cell{s.Cell}, nil)
-		if c.moments.NotPositive > 0 {
-			r.miss(name(s.Cell), fmt.Sprintf("%d blocks have no value above zero", c.moments.NotPositive))
-			return
-		}
-		c.moments.Mean -= math.Log(limit)
+	c := contest{left: s.Cell, metric: metric, bounds: r.bounds(metric), over: []result.Cell{s.Cell}}
+	if r.relation.form == alone {
+		c.arithmetic, c.moments = true, r.Collector.Values(metric, s.Cell)
+		r.contests = append(r.contests, c)
+		return
 	}
-	if c.arithmetic {
-		c.moments = r.Collector.Values(metric, s.Cell)
+	var ok bool
+	if c.limit, ok = r.Collector.LinkLimit(s.Cell); !ok {
+		r.miss(name(s.Cell), "what its link can carry is not known")
+		return
 	}
+	c.moments = r.Collector.Contrast(metric, c.over, nil)
+	if c.moments.NotPositive > 0 {
+		r.miss(name(s.Cell), fmt.Sprintf("%d blocks have no value above zero", c.moments.NotPositive))
+		return
+	}
+	c.moments.Mean -= math.Log(c.limit)
+	c.not = r.claim.Except != nil && r.claim.Except.matchesAny(factorsOf(c.left))
 	r.contests = append(r.contests, c)
 }
 
@@ -244,41 +249,81 @@ func (r *resolver) series(s Selector, cells []stat.CellSummary) {
 		return
 	}
 	for _, run := range runs(cells, r.claim.Factor) {
+		run = r.named(s, run)
 		run = slices.DeleteFunc(run, func(s stat.CellSummary) bool { return !r.value(s) })
 		if len(run) < 2 {
 			r.miss(s.onHost(), fmt.Sprintf("fewer than 2 values of %s are recorded: %s", r.claim.Factor, r.absent(Selector{})))
 			continue
 		}
-		first, last := run[0], run[len(run)-1]
-		switch r.claim.Relation {
-		case fallsBeyond:
+		switch r.relation.form {
+		case beyond:
 			r.beyond(run)
-			continue
-		case risesWith:
-			r.add(last, first, above())
+		case growth:
+			r.growth(run)
 		default:
-			r.add(last, first, below())
-		}
-		for i := 1; i < len(run) && len(run) > 2; i++ {
-			if r.claim.Relation == risesWith {
-				r.add(run[i], run[i-1], noFall())
-			} else {
-				r.add(run[i], run[i-1], noRise())
-			}
+			r.steps(run)
 		}
 	}
 }
 
-// beyond holds the cell with the greatest value of the factor against that with
-// the greatest up to the bound.
-func (r *resolver) beyond(run []stat.CellSummary) {
-	for i := len(run) - 2; i >= 0; i-- {
-		if valueOf(run[i].Cell, r.claim.Factor) <= *r.claim.At && valueOf(run[len(run)-1].Cell, r.claim.Factor) > *r.claim.At {
-			r.add(run[len(run)-1], run[i], below())
-			return
-		}
+// named keeps the values of the factor that the claim names, if it names any, and
+// notes those that are not recorded.
+func (r *resolver) named(s Selector, run []stat.CellSummary) []stat.CellSummary {
+	values, ok := r.claim.Left[r.claim.Factor].([]any)
+	if !ok {
+		return run
 	}
-	r.miss(name(run[0].Cell), fmt.Sprintf("no values of %s on both sides of %g are recorded: %s", r.claim.Factor, *r.claim.At, r.absent(Selector{})))
+	var out []stat.CellSummary
+	for _, v := range values {
+		i := slices.IndexFunc(run, func(c stat.CellSummary) bool {
+			return Selector{r.claim.Factor: v}.matches(factorsOf(c.Cell))
+		})
+		if i < 0 {
+			r.miss(s.with(Selector{r.claim.Factor: v}).onHost(), r.absent(Selector{}))
+			continue
+		}
+		out = append(out, run[i])
+	}
+	return out
+}
+
+// steps compares the last of a series with the first, and each with the one before.
+func (r *resolver) steps(run []stat.CellSummary) {
+	first, last := run[0], run[len(run)-1]
+	r.add(last, first, r.bounds(metricOf(r.claim.Metric, last)))
+	step := noFall()
+	if r.claim.Relation == "falls_with" {
+		step = noRise()
+	}
+	for i := 1; i < len(run) && len(run) > 2; i++ {
+		r.add(run[i], run[i-1], step)
+	}
+}
+
+// beyond compares the cell with the greatest value of the factor with the one at the
+// bound.
+func (r *resolver) beyond(run []stat.CellSummary) {
+	last := run[len(run)-1]
+	i := slices.IndexFunc(run, func(s stat.CellSummary) bool { return valueOf(s.Cell, r.claim.Factor) == *r.claim.At })
+	if i < 0 || i == len(run)-1 {
+		r.miss(name(run[0].Cell), fmt.Sprintf("%s is not recorded both at %g and beyond: %s", r.claim.Factor, *r.claim.At, r.absent(Selector{})))
+		return
+	}
+	r.add(last, run[i], r.bounds(metricOf(r.claim.Metric, last)))
+}
+
+// growth compares the last of a series by the first with the same of each right one.
+func (r *resolver) growth(run []stat.CellSummary) {
+	first, last := run[0], run[len(run)-1]
+	firsts, lasts := r.against(first), r.against(last)
+	for i := range min(len(firsts), len(lasts)) {
+		if !r.value(firsts[i]) || !r.value(lasts[i]) {
+			continue
+		}
+		metric := metricOf(r.claim.Metric, last)
+		r.contest(contest{left: last.Cell, right: lasts[i].Cell, metric: metric, bounds: r.bounds(metric),
+			over: []result.Cell{last.Cell, firsts[i].Cell}, under: []result.Cell{first.Cell, lasts[i].Cell}})
+	}
 }
 
 // runs groups cells that are the same but for a factor, each in its order.

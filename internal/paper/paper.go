@@ -5,12 +5,20 @@
 // the files, and the manual's tables of keys, are made from them.
 package paper
 
-// Paper is a folder: paper.yaml, claims.yaml and the campaigns.
+import "github.com/cnibench/cnibench/internal/result"
+
+// Paper is a folder: paper.yaml, claims.yaml and campaign.yaml.
 type Paper struct {
 	Publication
 	Claims []Claim
-	// Campaign and Quick are campaign.yaml and quick.yaml, the whole and its cut.
-	Campaign, Quick []byte
+	// WithoutClaim are the sentences that no claim tests.
+	WithoutClaim []Sentence
+	// Campaign is campaign.yaml, and Used those of its cells that a claim or a table
+	// uses.
+	Campaign []byte
+	Used     []result.Cell
+
+	uses [][]result.Cell // of each claim
 }
 
 // Publication is paper.yaml.
@@ -81,47 +89,59 @@ type Row struct {
 // Claims is claims.yaml.
 type Claims struct {
 	Claims []Claim `json:"claims" required:"true" doc:"Every finding of the publication."`
+	// WithoutClaim are the sentences that no claim tests.
+	WithoutClaim []Sentence `json:"without_claim,omitempty" doc:"Sentences that state a result, a question or a condition and that no claim tests, each with the reason."`
+}
+
+// The kinds of a sentence that count in a tally.
+const (
+	findingKind = "finding"
+	numberKind  = "number"
+)
+
+// Sentence is one that has no claim.
+type Sentence struct {
+	Where  string `json:"where" required:"true" doc:"Where in the publication: page, section, table or figure."`
+	Quote  string `json:"quote" required:"true" doc:"The words that identify the sentence, as published."`
+	Kind   string `json:"kind" required:"true" enum:"finding,number,question,related work,setting" doc:"What it is, as of a claim."`
+	Reason string `json:"reason" required:"true" doc:"Why no claim tests it."`
 }
 
 // Claim is one finding. It has NotYet, or Metric, Left and Relation.
 type Claim struct {
-	ID        string    `json:"id" required:"true" pattern:"^[a-z0-9][a-z0-9._-]*$" doc:"A name of its own."`
-	Where     string    `json:"where" required:"true" doc:"Where in the publication."`
-	Published string    `json:"published" required:"true" doc:"What it says, in a sentence, and what counts as that."`
-	Metric    string    `json:"metric,omitempty" doc:"What is compared: a metric of a sample, a derived one, what a probe counts per second, or primary, that of each workload."`
-	Measure   string    `json:"measure,omitempty" enum:"value,efficiency" doc:"efficiency: each cell is first held against the bare network; more is then better whatever the metric. Default value."`
-	Left      Selector  `json:"left,omitempty" doc:"The cells that the claim is about. A list of values makes a cell of each; a factor that is left out may have any value."`
-	Relation  string    `json:"relation,omitempty" enum:"greater,less,better,worse,ratio_within,indistinguishable,rises_with,falls_with,falls_beyond,fills_link,short_of_link,at_most,at_least" doc:"What is said of them."`
-	Right     Selector  `json:"right,omitempty" doc:"What differs in the cells that they are held against. A list makes each left cell be held against several. On network host the path is host-to-host by itself."`
-	Range     []float64 `json:"range,omitempty" doc:"ratio_within: the least and the largest left / right."`
-	Within    float64   `json:"within,omitempty" above:"0" doc:"indistinguishable: the share by which they may differ, 0.05 for 5 %."`
-	Value     *float64  `json:"value,omitempty" doc:"at_most, at_least: the bound, in the metric's base unit."`
-	Factor    string    `json:"factor,omitempty" doc:"rises_with, falls_with, falls_beyond: the factor."`
-	At        *float64  `json:"at,omitempty" doc:"falls_beyond: the factor's value up to which it does not fall."`
-	Holds     string    `json:"holds,omitempty" enum:"all,most" doc:"most: it is enough that more than half of the pairs show it. Default all."`
-	Known     string    `json:"if_contradicted,omitempty" doc:"What would explain that it does not come out here, where that is known."`
-	NotYet    string    `json:"not_yet,omitempty" doc:"Why it cannot be measured yet; instead of metric, left and relation."`
+	ID        string     `json:"id" required:"true" pattern:"^[a-z0-9][a-z0-9._-]*$" doc:"A name of its own."`
+	Kind      string     `json:"kind" required:"true" enum:"finding,number,question,related work,setting" doc:"What the sentence is: a finding or a number of the study, a question that it asks, what it reports of others, or a condition that it measured under. Only findings and numbers count in the tally."`
+	Where     string     `json:"where" required:"true" doc:"Where in the publication: page, section, table or figure."`
+	Quote     string     `json:"quote" required:"true" doc:"The words that identify the sentence, as published; a row of a table as it is printed."`
+	Published string     `json:"published" required:"true" doc:"What it says, in a sentence of your own."`
+	CountsAs  string     `json:"counts_as,omitempty" doc:"Which published words or numbers the thresholds of the claim stand for. Required where it has by, up_to, within or range."`
+	Metric    string     `json:"metric,omitempty" doc:"What is compared: a metric of a sample, a derived one, what a probe counts per second, or primary, that of each workload."`
+	Measure   string     `json:"measure,omitempty" enum:"value,efficiency,difference" doc:"efficiency: each cell is first divided by the bare network; more is then better whatever the metric. difference: left − right in base units instead of left / right, for values that may be 0. Default value."`
+	Left      Selector   `json:"left,omitempty" doc:"The cells that the claim is about. A list of values makes a cell of each; any stands for all values. A factor that has several values in campaign.yaml must be named."`
+	Relation  string     `json:"relation,omitempty" doc:"What is said of them."`
+	Right     Selector   `json:"right,omitempty" doc:"What differs in the cells that they are compared with. A list compares each left cell with several. On network host the path is host-to-host by itself."`
+	Range     []*float64 `json:"range,omitempty" doc:"The least and the greatest value, null for no bound: of left / right, or of what the relation says."`
+	Within    float64    `json:"within,omitempty" above:"0" doc:"The share by which left and right may differ, 0.05 for 5 %."`
+	By        float64    `json:"by,omitempty" above:"0" doc:"The least difference as a share of right, 0.2 for at least 20 % more or less."`
+	UpTo      float64    `json:"up_to,omitempty" above:"0" doc:"The greatest difference as a share of right, 0.05 for a gain or loss of at most 5 %."`
+	Factor    string     `json:"factor,omitempty" doc:"The factor along which a series is taken."`
+	At        *float64   `json:"at,omitempty" doc:"The value of the factor beyond which it rises or falls."`
+	Holds     string     `json:"holds,omitempty" enum:"all,most,any" doc:"most: more than half of the pairs must show it. any: one must. Default all: every one of them."`
+	Except    Selector   `json:"except,omitempty" doc:"all except: pairs with such a cell on the left must not show it."`
+	Known     string     `json:"if_contradicted,omitempty" doc:"What would explain that it does not come out here, where that is known."`
+	NotYet    string     `json:"not_yet,omitempty" doc:"Why it cannot be measured yet, with the hardware or software that it needs; instead of metric, left and relation."`
 }
 
-// The relations of a claim.
-const (
-	greater           = "greater"
-	less              = "less"
-	better            = "better"
-	worse             = "worse"
-	ratioWithin       = "ratio_within"
-	indistinguishable = "indistinguishable"
-	risesWith         = "rises_with"
-	fallsWith         = "falls_with"
-	fallsBeyond       = "falls_beyond"
-	fillsLink         = "fills_link"
-	shortOfLink       = "short_of_link"
-	atMost            = "at_most"
-	atLeast           = "at_least"
-)
+// Counts tells whether the claim is one of the study's own results, which alone count
+// in a tally.
+func (c Claim) Counts() bool { return c.Kind == findingKind || c.Kind == numberKind }
 
 const (
 	efficiencyMeasure = "efficiency"
+	differenceMeasure = "difference"
 	primaryMetric     = "primary"
 	holdsMost         = "most"
+	holdsAny          = "any"
+	// anyValue of a factor in a selector is each that was recorded.
+	anyValue = "any"
 )

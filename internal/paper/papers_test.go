@@ -4,17 +4,63 @@ import (
 	"io/fs"
 	"math"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/probe"
+	profiles "github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/testbed/lab"
 	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/workload"
 	"github.com/cnibench/cnibench/papers"
 )
 
+// program is what this program has, as the command line tells it.
+func program(t testing.TB) Known {
+	t.Helper()
+	k := Known{Names: campaign.Known{Testbeds: []string{"lab", campaign.Hosts, campaign.Kubernetes}, Profiles: profiles.Names(), Probes: probe.Names()},
+		LinkRate: func(name string) (float64, bool) {
+			for _, l := range lab.Links() {
+				if l.Name == name && l.RateBitsPerSecond > 0 {
+					return float64(l.TotalBitsPerSecond()), true
+				}
+			}
+			return 0, false
+		},
+		Primary: func(c result.Cell) string {
+			w, err := workload.Find(c.Workload)
+			if err != nil {
+				return ""
+			}
+			return w.Spec().PrimaryFor(c.Test)
+		},
+	}
+	for _, n := range network.Choices() {
+		k.Names.Networks = append(k.Names.Networks, n.Name)
+		if n.Policy {
+			k.Names.Enforcing = append(k.Names.Enforcing, n.Name)
+		}
+	}
+	for _, p := range network.ServiceProxies() {
+		k.Names.ServiceProxies = append(k.Names.ServiceProxies, p.Name)
+	}
+	for _, l := range lab.Links() {
+		k.Names.Links = append(k.Names.Links, l.Name)
+	}
+	for _, w := range workload.List() {
+		k.Names.Workloads = append(k.Names.Workloads, w.Spec())
+	}
+	return k
+}
+
 func load(t *testing.T, id string) Paper {
 	t.Helper()
-	p, err := Load(papers.FS, id)
+	p, err := Load(papers.FS, id, program(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +90,7 @@ func TestFindings(t *testing.T) {
 			t.Errorf("%s has %d claims and %d tables", p.ID, len(p.Claims), len(p.Tables))
 		}
 		files, err := fs.ReadDir(papers.FS, p.ID)
-		if err != nil || len(files) != 4 {
+		if err != nil || len(files) != 3 {
 			t.Errorf("%s: %d files, %v", p.ID, len(files), err)
 		}
 	}
@@ -57,7 +103,7 @@ func TestFindings(t *testing.T) {
 // here" for ever.
 func TestMetricsAreKnown(t *testing.T) {
 	known := map[string]bool{primaryMetric: true, "cpu_user_seconds": true, "cpu_system_seconds": true, "cpu_softirq_seconds": true}
-	for _, m := range append(unit.Metrics(), stat.Derived()...) {
+	for _, m := range slices.Concat(unit.Metrics(), stat.Derived(), unit.NodeMetrics()) {
 		known[m.Name] = true
 	}
 	for _, c := range unit.Components() {
@@ -176,14 +222,8 @@ func TestSpiderpoolsRoundTrips(t *testing.T) {
 // TestCampaignsHaveTheirPapersName: a result directory then tells what it is of.
 func TestCampaignsHaveTheirPapersName(t *testing.T) {
 	for _, p := range all(t) {
-		for file, text := range map[string]string{CampaignFile: string(p.Campaign), QuickFile: string(p.Quick)} {
-			want := "name: " + p.ID
-			if file == QuickFile {
-				want += "-quick"
-			}
-			if !strings.Contains(text, want+"\n") {
-				t.Errorf("%s is not called %q", path.Join(p.ID, file), want)
-			}
+		if want := "name: " + p.ID + "\n"; !strings.Contains(string(p.Campaign), want) {
+			t.Errorf("%s is not called %q", path.Join(p.ID, CampaignFile), want)
 		}
 	}
 }

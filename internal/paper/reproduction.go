@@ -1,11 +1,17 @@
 package paper
 
-import "github.com/cnibench/cnibench/internal/stat"
+import (
+	"slices"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/stat"
+)
 
 // Reproduction is all that results say of a paper.
 type Reproduction struct {
 	Publication Publication `json:"publication"`
-	// Cut tells that the results are of the paper's quick cut.
+	// Cut tells that the results are of a part of the paper's campaign, made for a time
+	// budget.
 	Cut        bool    `json:"quick,omitempty"`
 	Confidence float64 `json:"confidence"`
 	// Blocks is the largest number of blocks of any cell.
@@ -13,6 +19,13 @@ type Reproduction struct {
 	Verdicts []Verdict    `json:"verdicts"`
 	Tables   []Comparison `json:"tables"`
 	Setup    []Difference `json:"setup"`
+	// Recorded says when, by which version of the program and on which kernel the records
+	// were made, where that is known.
+	Recorded Recording `json:"recorded"`
+	// Untaken maps a profile to its settings that did not take effect.
+	Untaken map[string][]string `json:"untaken,omitempty"`
+	// Models maps a network that is a model to what it leaves out.
+	Models map[string]string `json:"models,omitempty"`
 	// Warnings are those of the results themselves.
 	Warnings []stat.Warning `json:"warnings,omitempty"`
 	// Dir is the result directory; Version that of this program.
@@ -20,20 +33,47 @@ type Reproduction struct {
 	Version string `json:"version,omitempty"`
 }
 
-// Reproduce holds results against a paper.
+// Recording is where and when records were made.
+type Recording struct {
+	// Started is a date, "2026-11-22"; Version that of the program that recorded.
+	Started string `json:"started,omitempty"`
+	Version string `json:"version,omitempty"`
+	Kernel  string `json:"kernel,omitempty"`
+}
+
+// Reproduce compares results with a paper.
 func Reproduce(p Paper, r *Results) Reproduction {
 	out := Reproduction{Publication: p.Publication, Cut: r.Cut, Confidence: r.confidence(), Warnings: r.Analysis.Warnings,
-		Verdicts: Verdicts(p, r), Tables: Tables(p, r), Setup: Differences(p, r)}
+		Verdicts: Verdicts(p, r), Tables: Tables(p, r), Setup: Differences(p, r), Untaken: r.Untaken}
+	if e := r.Environment; e != nil {
+		out.Recorded = Recording{Version: e.Version, Kernel: e.Host.Kernel}
+		if !e.Started.IsZero() {
+			out.Recorded.Started = e.Started.UTC().Format(time.DateOnly)
+		}
+		for network, facts := range e.Networks {
+			if facts.Model != "" && facts.LeavesOut != "" {
+				if out.Models == nil {
+					out.Models = map[string]string{}
+				}
+				out.Models[network] = facts.LeavesOut
+			}
+		}
+	}
 	for _, s := range r.Analysis.Cells {
 		out.Blocks = max(out.Blocks, s.OK)
 	}
 	return out
 }
 
-// Count is how many claims have a verdict.
+// Counted are the verdicts of the study's own findings and numbers.
+func (r Reproduction) Counted() []Verdict {
+	return slices.DeleteFunc(slices.Clone(r.Verdicts), func(v Verdict) bool { return !v.Claim.Counts() })
+}
+
+// Count is how many findings and numbers have a verdict.
 func (r Reproduction) Count(w Word) int {
 	n := 0
-	for _, v := range r.Verdicts {
+	for _, v := range r.Counted() {
 		if v.Word == w {
 			n++
 		}

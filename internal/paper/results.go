@@ -20,8 +20,11 @@ type Results struct {
 	Collector *stat.Collector
 	// Known are the names that a campaign of this program may use.
 	Known campaign.Known
-	// Cut tells that the campaign is a paper's quick cut.
+	// Cut tells that the campaign is a part of a paper's, made for a time budget.
 	Cut bool
+	// Untaken maps a profile to those of its settings that did not take effect while
+	// samples were taken, each with the reason.
+	Untaken map[string][]string
 
 	factors []factors // of each cell of Analysis, once asked for
 }
@@ -52,23 +55,32 @@ func (r *Results) absent(s Selector) string {
 	if name := s.unknown(); name != "" {
 		return fmt.Sprintf("this cnibench has no factor %s", name)
 	}
+	if why := unknownName(s, r.Known); why != "" {
+		return why
+	}
+	if r.Cut {
+		return "the time budget left it out: run the whole without --for"
+	}
+	return "it is not among the recorded cells: add it to the campaign"
+}
+
+// unknownName says which name in a selector this program does not have; "" where it has
+// all.
+func unknownName(s Selector, known campaign.Known) string {
 	var workloads []string
-	for _, w := range r.Known.Workloads {
+	for _, w := range known.Workloads {
 		workloads = append(workloads, w.Name)
 	}
 	for _, k := range []struct {
 		factor string
 		known  []string
-	}{{"network", r.Known.Networks}, {"link", r.Known.Links}, {"profile", r.Known.Profiles}, {"service_proxy", r.Known.ServiceProxies}, {"workload", workloads}} {
+	}{{"network", known.Networks}, {"link", known.Links}, {"profile", known.Profiles}, {"service_proxy", known.ServiceProxies}, {"workload", workloads}} {
 		name, isText := s[k.factor].(string)
-		if isText && name != "" && !slices.Contains(k.known, name) {
+		if isText && name != "" && name != anyValue && !slices.Contains(k.known, name) {
 			return fmt.Sprintf("this cnibench has no %s %s", strings.ReplaceAll(k.factor, "_", " "), name)
 		}
 	}
-	if r.Cut {
-		return "the quick cut leaves it out: run the whole without --quick"
-	}
-	return "it is not among the recorded cells: add it to the campaign"
+	return ""
 }
 
 // lacks says why a recorded cell has no value of a metric; "" where it has one.
@@ -80,13 +92,38 @@ func (r *Results) lacks(s stat.CellSummary, metric string) string {
 		return fmt.Sprintf("all %d samples failed: %s", s.Failed, s.Reasons[0].Reason)
 	case s.OK == 0:
 		return "nothing was measured of it"
+	case len(r.Untaken[s.Cell.Profile]) > 0:
+		return fmt.Sprintf("profile %s did not take effect: %s", s.Cell.Profile, strings.Join(r.Untaken[s.Cell.Profile], "; "))
 	case r.Collector.Values(metric, s.Cell).N > 0:
 		return ""
 	}
-	if r.Environment != nil && len(r.Environment.Absent) > 0 {
-		return fmt.Sprintf("no sample has %s (%s)", metric, strings.Join(r.Environment.Absent, "; "))
+	if why := r.absentProbe(metric); why != "" {
+		return fmt.Sprintf("no sample has %s (%s)", metric, why)
 	}
 	return fmt.Sprintf("no sample has %s", metric)
+}
+
+// absentProbe is what the environment says of the probe that a metric comes from: the
+// CPU's counters are no reason for a metric that needs none.
+func (r *Results) absentProbe(metric string) string {
+	if r.Environment == nil {
+		return ""
+	}
+	sign := "probe "
+	switch {
+	case strings.HasPrefix(metric, "cycles") || strings.HasPrefix(metric, "instructions"):
+		sign = "probe counters"
+	case strings.Contains(metric, "_component_seconds"):
+		sign = "probe stacks"
+	case strings.HasPrefix(metric, "netfilter_"):
+		sign = "probe netfilter"
+	case strings.HasPrefix(metric, "cpu_"):
+		sign = "probe cpu"
+	case strings.HasPrefix(metric, "own_cpu"):
+		sign = "probe process"
+	}
+	said := slices.DeleteFunc(slices.Clone(r.Environment.Absent), func(s string) bool { return !strings.HasPrefix(s, sign) })
+	return strings.Join(said, "; ")
 }
 
 // metricOf is the metric that a claim or table means in a cell.

@@ -120,42 +120,19 @@ func selectorSchema() object {
 func claimSchema(s object) object {
 	s["oneOf"] = []object{needs("not_yet"), needs("metric", "left", "relation")}
 	var rules []object
+	var names []string
 	for _, r := range relations() {
+		names = append(names, r.name)
 		rule := object{"if": object{"required": []string{"relation"}, "properties": object{"relation": object{"const": r.name}}},
-			"then": object{"required": r.takes}}
+			"then": object{"required": append([]string{}, r.takes...)}}
 		rules = append(rules, rule)
 	}
+	s["properties"].(object)["relation"].(object)["enum"] = names
 	s["allOf"] = rules
 	return s
 }
 
 func needs(keys ...string) object { return object{"required": keys} }
-
-// relation is what a claim may say, and the keys that this takes.
-type relation struct {
-	name  string
-	takes []string
-	doc   string
-}
-
-func relations() []relation {
-	right := []string{"right"}
-	return []relation{
-		{greater, right, "left is more than right. Contradicted where left is at most 3 % more."},
-		{less, right, "left is less than right. Contradicted where right is at most 3 % more."},
-		{better, right, "greater, or less for a metric of which less is better."},
-		{worse, right, "The other way round."},
-		{ratioWithin, []string{"right", "range"}, "left / right is within `range`."},
-		{indistinguishable, []string{"right", "within"}, "left / right is within 1 / (1 + `within`) and 1 + `within`."},
-		{risesWith, []string{"factor"}, "The last of the left cells by `factor` is more than the first, and no step between is shown to fall by more than 3 %."},
-		{fallsWith, []string{"factor"}, "The same, falling."},
-		{fallsBeyond, []string{"factor", "at"}, "The left cell with the greatest `factor` is less than that with the greatest up to `at`."},
-		{fillsLink, []string{}, "left reaches 99 % of what its link can carry."},
-		{shortOfLink, []string{}, "It does not."},
-		{atMost, []string{"value"}, "left is at most `value`."},
-		{atLeast, []string{"value"}, "left is at least `value`."},
-	}
-}
 
 // compile makes the validator of a type.
 func compile(t reflect.Type) (*jsonschema.Schema, error) {

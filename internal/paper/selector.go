@@ -13,7 +13,8 @@ import (
 
 // Selector says which cells are meant, factor by factor in the words of a
 // record. The value is a text, a number, a truth value or a list of such. A
-// factor that is empty, 0 or false is one that the cell does not have.
+// factor that is empty, 0 or false is one that the cell does not have; any stands for
+// every value.
 type Selector map[string]any
 
 // Factors are the names of a cell's factors, as records have them.
@@ -86,6 +87,7 @@ func (s Selector) matches(cell factors) bool {
 	for name, want := range s {
 		have, ok := cell[name]
 		switch {
+		case want == anyValue:
 		case !ok && !empty(want) && !granted(name, want):
 			return false
 		case ok && have != want:
@@ -93,6 +95,16 @@ func (s Selector) matches(cell factors) bool {
 		}
 	}
 	return true
+}
+
+// matchesAny tells whether a cell has one of the values of every factor.
+func (s Selector) matchesAny(cell factors) bool {
+	for _, one := range s.each() {
+		if one.matches(cell) {
+			return true
+		}
+	}
+	return false
 }
 
 // granted tells a value that a record leaves out.

@@ -49,7 +49,7 @@ type Order struct {
 func Tables(p Paper, r *Results) []Comparison {
 	var out []Comparison
 	for _, t := range p.Tables {
-		out = append(out, compare(p.Cells, t, r))
+		out = append(out, compare(p.Publication.Cells, t, r))
 	}
 	return out
 }

@@ -9,16 +9,14 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-func number(v float64) *float64 { return &v }
-
 func throughputs() Table {
 	return Table{ID: "t", Title: "T", Ours: &Ours{Metric: throughput, Unit: "Gbit/s", BasePerUnit: 1e9},
 		Columns: []Column{{Name: "1", Cell: Selector{"streams": 1.0}}, {Name: "2", Cell: Selector{"streams": 2.0}}},
 		Rows: []Row{
-			{Name: "A", Cell: on("a"), Values: []*float64{number(4), number(6)}},
-			{Name: "B", Cell: on("b"), Values: []*float64{number(2), nil}},
-			{Name: "C", Cell: on("c"), Values: []*float64{number(9), number(9)}, Inconsistent: "it cannot be"},
-			{Name: "node", Cell: on("host"), Values: []*float64{number(8), number(8)}, Baseline: true},
+			{Name: "A", Cell: on("a"), Values: []*float64{ptr(4), ptr(6)}},
+			{Name: "B", Cell: on("b"), Values: []*float64{ptr(2), nil}},
+			{Name: "C", Cell: on("c"), Values: []*float64{ptr(9), ptr(9)}, Inconsistent: "it cannot be"},
+			{Name: "node", Cell: on("host"), Values: []*float64{ptr(8), ptr(8)}, Baseline: true},
 		}}
 }
 
@@ -58,7 +56,7 @@ func TestTableOfEfficiencies(t *testing.T) {
 	const latency = "latency_mean_seconds"
 	r := (&made{}).add(cellOf("a"), latency, 20e-6, 22e-6).add(cellOf("host"), latency, 10e-6, 11e-6).add(cellOf("b"), latency, 40e-6, 44e-6).results()
 	table := Table{Ours: &Ours{Metric: latency, Measure: efficiencyMeasure, Unit: "%", BasePerUnit: 0.01}, Columns: []Column{{Name: "x"}},
-		Rows: []Row{{Name: "A", Cell: on("a"), Values: []*float64{number(80)}}, {Name: "B", Cell: on("b"), Values: []*float64{number(70)}}}}
+		Rows: []Row{{Name: "A", Cell: on("a"), Values: []*float64{ptr(80)}}, {Name: "B", Cell: on("b"), Values: []*float64{ptr(70)}}}}
 	c := compare(nil, table, r)
 	if got := c.Cells[0][0].Ours.Value; math.Abs(got-50) > 1e-9 {
 		t.Errorf("%g %%, want 50", got)

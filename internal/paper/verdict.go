@@ -36,6 +36,9 @@ type Verdict struct {
 	// MoreBlocks is how many more would decide it, if mean and spread stay what
 	// they are; 0 where that is not known or none would.
 	MoreBlocks int `json:"more_blocks,omitempty"`
+	// Leans is what an undecided claim would be if the means were the truth; absent
+	// where that is nothing either, or the claim is not undecided.
+	Leans Word `json:"leans,omitempty"`
 }
 
 // Pair is one comparison.
@@ -68,7 +71,7 @@ type Missing struct {
 func Verdicts(p Paper, r *Results) []Verdict {
 	var out []Verdict
 	for _, c := range p.Claims {
-		out = append(out, judge(p.Cells, c, r))
+		out = append(out, judge(p.Publication.Cells, c, r))
 	}
 	return out
 }
@@ -87,13 +90,14 @@ func judge(common Selector, claim Claim, results *Results) Verdict {
 		v.Word = NotMeasurable
 		return v
 	}
-	j := jury{contests: r.contests, confidence: results.confidence(), most: claim.Holds == holdsMost, incomplete: len(r.missing) > 0}
+	j := jury{contests: r.contests, confidence: results.confidence(), enough: claim.Holds, incomplete: len(r.missing) > 0}
 	v.Word = j.verdict(0)
 	for _, c := range r.contests {
 		v.Pairs = append(v.Pairs, c.pair(j))
 	}
 	if v.Word == Undecided {
 		v.MoreBlocks = j.more()
+		v.Leans = j.leans()
 	}
 	return v
 }
@@ -102,38 +106,73 @@ func judge(common Selector, claim Claim, results *Results) Verdict {
 type jury struct {
 	contests   []contest
 	confidence float64
-	// most: more than half must hold.
-	most bool
+	// enough is how many must hold: all (or ""), most or any.
+	enough string
 	// incomplete: the claim is about more than could be compared.
 	incomplete bool
+	// means: each contest is what its mean says, without an interval.
+	means bool
 }
 
 // strict is the confidence of one contest that all of them together have.
 func (j jury) strict() float64 { return 1 - (1-j.confidence)/float64(len(j.contests)) }
 
-// lenient is the confidence at which a contest shows that the relation holds.
-// Where most are enough, those that do must be right together.
-func (j jury) lenient() float64 {
-	if j.most {
-		return j.strict()
+// confidences are those at which a contest shows that the relation holds, and that it
+// does not. Where all must be right together no correction is needed; where one is
+// enough, each has the share of their number.
+func (j jury) confidences() (holds, fails float64) {
+	switch j.enough {
+	case holdsMost:
+		return j.strict(), j.strict()
+	case holdsAny:
+		return j.strict(), j.confidence
 	}
-	return j.confidence
+	return j.confidence, j.strict()
 }
 
 // shows is what one contest shows, if it had some blocks more.
 func (j jury) shows(c contest, more int) Word {
-	low, high, ok := c.interval(more, j.lenient())
-	strictLow, strictHigh, _ := c.interval(more, j.strict())
-	fails := c.bounds.fails(strictLow, strictHigh)
+	forIt, againstIt := j.confidences()
+	if c.not {
+		forIt, againstIt = againstIt, forIt
+	}
+	low, high, ok := j.interval(c, more, forIt)
+	failLow, failHigh, _ := j.interval(c, more, againstIt)
+	fails := c.bounds.fails(failLow, failHigh)
+	word := Undecided
 	switch {
 	case !ok:
 		return Undecided
 	case c.bounds.unless && !fails, !c.bounds.unless && c.bounds.holds(low, high):
-		return Reproduced
+		word = Reproduced
 	case fails:
-		return Contradicted
+		word = Contradicted
 	}
-	return Undecided
+	if c.not {
+		return map[Word]Word{Reproduced: Contradicted, Contradicted: Reproduced, Undecided: Undecided}[word]
+	}
+	return word
+}
+
+// interval is that of a contest, or its mean alone.
+func (j jury) interval(c contest, more int, confidence float64) (low, high float64, ok bool) {
+	if !j.means {
+		return c.interval(more, confidence)
+	}
+	mean := c.moments.Mean
+	if !c.arithmetic {
+		mean = math.Exp(mean)
+	}
+	return mean, mean, c.moments.N > 0
+}
+
+// leans is the verdict that the means alone would give.
+func (j jury) leans() Word {
+	j.means, j.incomplete = true, false
+	if w := j.verdict(0); w != Undecided {
+		return w
+	}
+	return ""
 }
 
 // verdict is what the contests show together, each with some blocks more than it
@@ -149,10 +188,19 @@ func (j jury) verdict(more int) Word {
 		}
 	}
 	n := len(j.contests)
+	var holds, fails bool
+	switch j.enough {
+	case holdsMost:
+		holds, fails = 2*hold > n && !j.incomplete, 2*fail >= n && !j.incomplete
+	case holdsAny:
+		holds, fails = hold > 0, fail == n && !j.incomplete
+	default:
+		holds, fails = hold == n && !j.incomplete, fail > 0
+	}
 	switch {
-	case j.most && 2*fail >= n && !j.incomplete, !j.most && fail > 0:
+	case fails:
 		return Contradicted
-	case j.most && 2*hold > n && !j.incomplete, !j.most && hold == n && !j.incomplete:
+	case holds:
 		return Reproduced
 	}
 	return Undecided

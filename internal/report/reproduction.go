@@ -62,6 +62,9 @@ func reproductionPage(r paper.Reproduction, narrow bool) page {
 		}
 	}
 	add("answer", "Claims and verdicts", block{Table: claimsTable(r, narrow)})
+	add("models", "What stood in, and what it leaves out", stoodIn(r)...)
+	add("untaken", "Settings that did not take effect", untakenSettings(r)...)
+	add("pairs", "Every verdict with its pairs", verdictPairs(r, narrow)...)
 	add("contradicted", "What does not come out here", contradicted(r)...)
 	add("tables", "Published tables and figures, ours beside them", publishedTables(r)...)
 	add("setup", "What differs in the set-up", setupBlock(r, narrow))
@@ -78,9 +81,12 @@ func reproductionSummary(r paper.Reproduction) string {
 		parts = append(parts, fmt.Sprintf("%d %s", r.Count(w), w))
 	}
 	s := fmt.Sprintf("%s: %s (%s, %d). Of %s: %s. %s, %g %% intervals", and(pub.Authors), pub.Title, pub.PublishedIn, pub.Year,
-		count(len(r.Verdicts), "claim", "claims"), strings.Join(parts, ", "), count(r.Blocks, "block", "blocks"), 100*r.Confidence)
+		count(len(r.Counted()), "finding and number", "findings and numbers"), strings.Join(parts, ", "), count(r.Blocks, "block", "blocks"), 100*r.Confidence)
 	if r.Cut {
-		s += "; the quick cut"
+		s += "; a part of the study, for a time budget"
+	}
+	if words := RecordedWords(r.Recorded); words != "" {
+		s += "; recorded " + words
 	}
 	if r.Dir != "" {
 		s += "; records: " + r.Dir
@@ -92,12 +98,12 @@ func reproductionSummary(r paper.Reproduction) string {
 func claimsTable(r paper.Reproduction, narrow bool) *table {
 	t := &table{Columns: []column{{Head: "claim"}, {Head: "verdict"}, {Head: "ours", Wide: true}}}
 	if !narrow {
-		t.Columns = []column{{Head: "claim"}, {Head: "where"}, {Head: "published", Wide: true}, {Head: "ours", Wide: true}, {Head: "verdict"}}
+		t.Columns = []column{{Head: "claim"}, {Head: "verdict"}, {Head: "ours", Wide: true}, {Head: "published", Wide: true}, {Head: "kind"}, {Head: "where"}}
 	}
 	for _, v := range r.Verdicts {
 		row := []cell{text(v.Claim.ID), text(string(v.Word)), text(OursWords(v))}
 		if !narrow {
-			row = []cell{text(v.Claim.ID), text(v.Claim.Where), text(v.Claim.Published), text(OursWords(v)), text(string(v.Word))}
+			row = []cell{text(v.Claim.ID), text(string(v.Word)), text(OursWords(v)), text(publishedClaim(v.Claim)), text(v.Claim.Kind), text(v.Claim.Where)}
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -123,6 +129,9 @@ func OursWords(v paper.Verdict) string {
 	}
 	if len(v.Missing) > 0 {
 		s += "; " + missingWords(v)
+	}
+	if v.Leans != "" {
+		s += "; leans to " + string(v.Leans)
 	}
 	if v.MoreBlocks > 0 {
 		s += fmt.Sprintf("; about %s more would decide", count(v.MoreBlocks, "block", "blocks"))
@@ -379,8 +388,8 @@ func reproductionWarnings(r paper.Reproduction) []block {
 
 func judgedWords(r paper.Reproduction) []string {
 	return []string{
-		fmt.Sprintf("Each pair of cells is held against each other inside blocks: the mean of the logarithms of left / right, with Student's interval at %g %%.", 100*r.Confidence),
-		"Reproduced: every pair's interval shows what is claimed. Contradicted: a pair's interval, corrected for the number of pairs, shows the opposite, or a difference below 3 % where one is claimed. Undecided: neither. Not measurable here: there is nothing to compare, for the reason that is told.",
+		fmt.Sprintf("Each pair of cells is compared inside blocks: the mean of the logarithms of left / right, with Student's interval at %g %%.", 100*r.Confidence),
+		"Reproduced: every pair's interval shows what is claimed. Contradicted: a pair's interval, corrected for the number of pairs, shows the opposite, or a difference below 3 % where one is claimed. Undecided: neither. Not measurable here: there is nothing to compare, for the reason that is given. Only findings and numbers of the study count; questions, related work and settings are shown.",
 		fmt.Sprintf("Each claim is judged by itself: of the decided ones, at most about %.0f in 100 are expected to be wrong by chance.", 100*(1-r.Confidence)),
 		"Absolute values are shown and not judged: machines differ. In brackets: the share of the row marked = 100 %.",
 	}

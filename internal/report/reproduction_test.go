@@ -22,7 +22,7 @@ func reproduction() paper.Reproduction {
 	left := result.Cell{Network: "calico/direct", Path: "pod-to-pod", Placement: "inter-host", Workload: "tcp_rr", MessageBytes: 64}
 	right := left.Baseline()
 	claim := func(id, published string) paper.Claim {
-		return paper.Claim{ID: id, Where: "Table 1", Published: published, Metric: "latency_mean_seconds", Relation: "greater"}
+		return paper.Claim{ID: id, Kind: "finding", Quote: "as it is printed", Where: "Table 1", Published: published, Metric: "latency_mean_seconds", Relation: "greater"}
 	}
 	pair := func(w paper.Word, e stat.Estimate) paper.Pair {
 		return paper.Pair{Left: left, Right: &right, Metric: "latency_mean_seconds", Value: e, Word: w}
@@ -55,7 +55,10 @@ func reproduction() paper.Reproduction {
 			{Table: paper.Table{ID: "f", Kind: "figure", Where: "Figure 2", Title: "Energy", NotYet: "cnibench measures none"}, Reference: -1},
 			{Table: paper.Table{ID: "g", Kind: "figure", Where: "Figure 3", Title: "The rack", NoData: "a photograph"}, Reference: -1},
 		},
-		Setup: []paper.Difference{{What: "kernel", Published: "5.9", Ours: "6.18"}, {What: "NIC", Published: "25 Gbit/s", Ours: "none"}},
+		Recorded: paper.Recording{Started: "2026-11-22", Version: "v0", Kernel: "6.18"},
+		Models:   map[string]string{"calico/direct": "Felix's chains"},
+		Untaken:  map[string][]string{"tuned": {"net.core.rmem_max is 1, not 2"}},
+		Setup:    []paper.Difference{{What: "kernel", Published: "5.9", Ours: "6.18"}, {What: "NIC", Published: "25 Gbit/s", Ours: "none"}},
 	}
 }
 

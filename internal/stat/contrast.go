@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // Moments are the number, mean and standard deviation (n − 1) of values, one a
@@ -69,6 +70,12 @@ func (k *Collector) Contrast(metric string, over, under []result.Cell) Moments {
 	return momentsOfValues(logs)
 }
 
+// Difference is left − right in the metric's base unit, in the blocks that have both;
+// metrics as for Contrast. Values may be 0. Analyse must have been called before.
+func (k *Collector) Difference(metric string, left, right result.Cell) Moments {
+	return momentsOfValues(values(differencesOf(k.c.seriesOf(left, metric), k.c.seriesOf(right, metric))))
+}
+
 // Values are the moments of the metric itself in one cell; metrics as for
 // Contrast. Analyse must have been called before.
 func (k *Collector) Values(metric string, cell result.Cell) Moments {
@@ -104,6 +111,9 @@ func (c *campaign) seriesOf(cell result.Cell, metric string) []point {
 			return d.perWork([]string{component}, w)
 		}
 	}
+	if slices.ContainsFunc(unit.NodeMetrics(), func(m unit.Metric) bool { return m.Name == metric }) {
+		return d.nodeSeries(metric)
+	}
 	var out []point
 	for _, s := range d.ok {
 		if v, ok := d.meter.machines(s, []string{metric}); ok {
@@ -120,4 +130,18 @@ func momentsOfValues(xs []float64) Moments {
 	}
 	m := momentsOf(points)
 	return Moments{N: m.n, Mean: m.mean, SD: m.sd}
+}
+
+// nodeSeries is what a node held, by block: the mean of both ends' nodes, in samples
+// that have both.
+func (d *cellData) nodeSeries(metric string) []point {
+	var out []point
+	for _, s := range d.ok {
+		client, okClient := s.probe(result.ClientNode, metric)
+		server, okServer := s.probe(result.ServerNode, metric)
+		if okClient && okServer {
+			out = append(out, point{s.block(), (client + server) / 2})
+		}
+	}
+	return out
 }

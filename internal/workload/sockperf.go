@@ -58,7 +58,9 @@ func (Sockperf) Serve(p Params) (Program, error) {
 	argv := []string{"sockperf", "sr"}
 	ready := "udp"
 	if p.Cell.Protocol == "tcp" {
-		argv, ready = append(argv, "--tcp"), "tcp"
+		// A service has one port for all samples. Without SO_REUSEADDR sockperf cannot
+		// bind it for the minute that a connection of an earlier sample is in TIME_WAIT.
+		argv, ready = append(argv, "--tcp", "--uc-reuseaddr"), "tcp"
 	}
 	lead, length := sockperfTime(p)
 	return timed(Program{

@@ -1,0 +1,243 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/bench"
+	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/paper"
+	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed/hosts"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+// What a time budget makes of a paper's campaign: short samples, and as many blocks as
+// an interval needs, in most of the time; the rest goes for building the lab.
+const (
+	budgetSampling  = "sampling: {seconds: 0.3, warmup_seconds: 0.05, min_blocks: %d, max_blocks: 60, max_seconds: %g}"
+	budgetBlocks    = 4
+	budgetMeasuring = 0.8
+)
+
+// budgetMark is in the name of a campaign that was made for a time budget, between the
+// paper's id and the budget.
+const budgetMark = "-for-"
+
+// PaperKnown is what a paper asks of this program when it is loaded.
+func PaperKnown() paper.Known {
+	return paper.Known{Names: known(), LinkRate: linkRate, Primary: primary}
+}
+
+// budgetCampaign is the text of a paper's campaign for a time budget.
+func budgetCampaign(p paper.Paper, budget time.Duration) ([]byte, error) {
+	sampling := fmt.Sprintf(budgetSampling, budgetBlocks, budgetMeasuring*budget.Seconds())
+	line := regexp.MustCompile(`(?m)^sampling:.*$`)
+	text := string(p.Campaign)
+	switch {
+	case line.MatchString(text):
+		text = line.ReplaceAllString(text, sampling)
+	case strings.Contains(text, "sampling"):
+		return nil, usageError{fmt.Errorf("%s: --for replaces its sampling, which must be on one line", p.ID)}
+	default:
+		text = strings.TrimRight(text, "\n") + "\n" + sampling + "\n"
+	}
+	name := "name: " + p.ID + budgetMark + shortDuration(budget)
+	return []byte(regexp.MustCompile(`(?m)^name:.*$`).ReplaceAllString(text, name)), nil
+}
+
+// shortDuration is "10m" and not "10m0s".
+func shortDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// prospects is what is known of a lab before anything is measured.
+func prospects(ctx context.Context, c campaign.Campaign, allowTuning bool) paper.Testbed {
+	t := paper.Testbed{Cost: func(cell result.Cell) time.Duration { return sampleTime(c, cell) }}
+	networks := missingNetworks(ctx)
+	tools, probes, proxies := map[string]string{}, map[string]string{}, map[string]string{}
+	for _, row := range listServiceProxies() {
+		proxies[row.Name] = strings.Join(row.Missing, "; ")
+	}
+	for _, row := range listWorkloads() {
+		tools[row.Name] = strings.Join(row.Missing, "; ")
+	}
+	for _, row := range listProbes() {
+		probes[row.Name] = strings.Join(row.Missing, "; ")
+	}
+	profiles := map[string]string{}
+	for _, name := range c.Profiles {
+		profiles[name] = untakenHere(name, allowTuning)
+	}
+	t.Lacks = func(cell result.Cell, metric string) string {
+		why := []string{networks[cell.Network], tools[cell.Workload], profiles[cell.Profile], proxies[cell.ServiceProxy]}
+		switch {
+		case strings.HasPrefix(metric, "cycles_"), strings.HasPrefix(metric, "instructions_"):
+			why = append(why, probes["counters"])
+		case strings.Contains(metric, "_component_seconds_"):
+			why = append(why, probes["stacks"])
+		}
+		for _, s := range why {
+			if s != "" {
+				return s
+			}
+		}
+		return ""
+	}
+	return t
+}
+
+// missingNetworks says of each network why this machine cannot build it.
+func missingNetworks(ctx context.Context) map[string]string {
+	out := map[string]string{}
+	for _, row := range listNetworks(ctx) {
+		if len(row.Missing) > 0 {
+			out[row.Name] = row.Name + ": " + strings.Join(row.Missing, "; ")
+		}
+	}
+	return out
+}
+
+// untakenHere says which settings of a profile would not take effect in a lab on this
+// machine; "" where all do, or where it cannot be tried.
+func untakenHere(name string, allowTuning bool) string {
+	p, err := profile.Find(name)
+	if err != nil {
+		return ""
+	}
+	if p.Tuned != "" && !allowTuning {
+		return fmt.Sprintf("profile %s changes the whole machine: allow it with %s", name, profile.AllowFlag)
+	}
+	var not []string
+	err = netns.Try("eth0", func(ns netns.NS) error {
+		for _, s := range profile.Apply(ns, "eth0", p, false) {
+			wide := strings.Contains(s.Reason, profile.AllowFlag)
+			if s.Reason != "" && !(wide && allowTuning) && s.Name != "tuned" {
+				not = append(not, s.Name+": "+s.Reason)
+			}
+		}
+		return nil
+	})
+	if err != nil || len(not) == 0 {
+		return ""
+	}
+	return "profile " + name + " would not take effect: " + strings.Join(not, "; ")
+}
+
+// sampleTime is what a sample of a cell takes.
+func sampleTime(c campaign.Campaign, cell result.Cell) time.Duration {
+	length := c.Sampling.Warmup() + c.Sampling.Window()
+	if w, err := workload.Find(cell.Workload); err == nil && len(w.Spec().Needs) > 0 {
+		drive, err := w.Drive(workload.Params{Cell: cell, Warmup: c.Sampling.Warmup(), Window: c.Sampling.Window()}, netip.AddrPort{})
+		if err == nil {
+			length = max(length, drive.WindowOffset+drive.Window)
+		}
+	}
+	return length + bench.Overhead
+}
+
+// choose gives the cells of a paper that are measured: all that it uses, or those that a
+// time budget can hold. It says which claims they can decide, and which no run here can.
+func (f reproduceFlags) choose(p paper.Paper, t paper.Testbed, w io.Writer) ([]result.Cell, error) {
+	all := p.Prospects(t)
+	reasons, can, part, counted := map[string]int{}, 0, 0, 0
+	for _, x := range all {
+		if !x.Claim.Counts() {
+			continue
+		}
+		counted++
+		if x.Why == "" {
+			can++
+			continue
+		}
+		reasons[x.Why]++
+		if x.Part {
+			part++
+		}
+	}
+	fmt.Fprintf(w, "this testbed can decide %d of the %d findings and numbers of %s; %d more it can contradict, but not reproduce\n", can, counted, p.ID, part)
+	for _, why := range slices.Sorted(maps.Keys(reasons)) {
+		fmt.Fprintf(w, "  not %d: %s\n", reasons[why], why)
+	}
+	if f.budget == 0 {
+		return p.Used, nil
+	}
+	return f.withinBudget(p, t, w)
+}
+
+// withinBudget chooses the cells of as many claims as fit, with the time that profiles of
+// the whole machine take to change in each block.
+func (f reproduceFlags) withinBudget(p paper.Paper, t paper.Testbed, w io.Writer) ([]result.Cell, error) {
+	const fewer = 0.8 // of the time before, where that was too much
+	most := time.Duration(budgetMeasuring * float64(f.budget) / budgetBlocks)
+	for block := most; ; block = time.Duration(fewer * float64(block)) {
+		cells, claims := p.Within(block, t)
+		if len(cells) == 0 {
+			return nil, errors.New("this testbed can decide none of the claims: see the reasons above")
+		}
+		one, profiles := time.Duration(0), map[string]bool{}
+		for _, cell := range cells {
+			one += t.Cost(cell)
+			profiles[cell.Profile] = true
+		}
+		if f.run.allowTuning && len(profiles) > 1 {
+			one += time.Duration(len(profiles)) * hosts.TuneTime
+		}
+		if one > most && claims > 1 {
+			continue
+		}
+		fmt.Fprintf(w, "in %s: the %d cells of %d claims, %s a block\n", shortDuration(f.budget), len(cells), claims, one.Round(time.Second))
+		return cells, nil
+	}
+}
+
+// untaken gathers which settings of each profile did not take effect, from the warnings
+// of samples.
+type untaken map[string]map[string]bool
+
+func (u untaken) add(s *result.Sample) {
+	for _, warning := range s.Warnings {
+		text, ok := strings.CutPrefix(warning, "profile "+s.Cell.Profile+": ")
+		if !ok {
+			continue
+		}
+		if u[s.Cell.Profile] == nil {
+			u[s.Cell.Profile] = map[string]bool{}
+		}
+		u[s.Cell.Profile][text] = true
+	}
+}
+
+func (u untaken) list() map[string][]string {
+	out := map[string][]string{}
+	for profile, texts := range u {
+		for text := range texts {
+			out[profile] = append(out[profile], text)
+		}
+		slices.Sort(out[profile])
+	}
+	return out
+}
+
+// openClaims is the stopping rule of a reproduction.
+func openClaims(p paper.Paper, c campaign.Campaign) func([]result.Sample) map[result.Cell]bool {
+	opt := analysisOptions(c, result.Environment{})
+	return p.Open(opt, PaperKnown())
+}

@@ -1,0 +1,101 @@
+package paper
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+)
+
+// second is a testbed that has all cells, each of which takes a second.
+func second() Testbed {
+	return Testbed{Lacks: func(result.Cell, string) string { return "" }, Cost: func(result.Cell) time.Duration { return time.Second }}
+}
+
+// TestProspects: what a testbed lacks is said before it measures, and a claim of which
+// it has a part can be contradicted still.
+func TestProspects(t *testing.T) {
+	p := load(t, "lim2020")
+	bed := second()
+	bed.Lacks = func(c result.Cell, _ string) string {
+		if c.Network == "weave/fastdp" || c.Network == "calico/ipip-policy" {
+			return "kernel has no " + c.Network
+		}
+		return ""
+	}
+	got := map[string]Prospect{}
+	for _, x := range p.Prospects(bed) {
+		got[x.Claim.ID] = x
+	}
+	if x := got["calico-8500-of-9300"]; x.Why != "" || x.Part || len(x.Cells) != 2 {
+		t.Errorf("%+v", x)
+	}
+	if x := got["calico-best"]; x.Why != "kernel has no weave/fastdp" || !x.Part || slices.ContainsFunc(x.Cells, func(c result.Cell) bool { return c.Network == "weave/fastdp" }) {
+		t.Errorf("%+v", x)
+	}
+	if x := got["ipip-half-of-bare-metal"]; x.Part {
+		t.Errorf("one cell is no pair: %+v", x)
+	}
+	if x := got["hpl-alike"]; x.Why != x.Claim.NotYet || x.Part {
+		t.Errorf("%+v", x)
+	}
+}
+
+// TestWithin: a budget takes the claims that cost least, and what they share once; more
+// time takes more of them, and enough takes all that is used by claims.
+func TestWithin(t *testing.T) {
+	p := load(t, "volpert2022")
+	before := 0
+	for _, blocks := range []int{2, 6, 100} {
+		cells, claims := p.Within(time.Duration(blocks)*time.Second, second())
+		if len(cells) > blocks || claims <= before {
+			t.Errorf("%d s a block: %d cells for %d claims, before %d", blocks, len(cells), claims, before)
+		}
+		before = claims
+	}
+	measured := slices.DeleteFunc(slices.Clone(p.Claims), func(c Claim) bool { return c.NotYet != "" })
+	if before != len(measured) {
+		t.Errorf("%d of %d claims with time for all", before, len(measured))
+	}
+	// One claim is measured however little time there is.
+	if cells, claims := p.Within(time.Millisecond, second()); claims != 1 || len(cells) == 0 {
+		t.Errorf("%d cells for %d claims", len(cells), claims)
+	}
+	// Findings and numbers come first.
+	cells, _ := p.Within(6*time.Second, second())
+	for _, c := range cells {
+		if c.Services > 0 || c.Policies > 0 {
+			t.Errorf("%s is of a question", name(c))
+		}
+	}
+}
+
+// TestOpen: cells of a decided claim need no more blocks, those of an open one do.
+func TestOpen(t *testing.T) {
+	p := Paper{Claims: []Claim{claimOf("greater", on("a"), on("host")), claimOf("greater", on("b"), on("c"))}}
+	a, b, c, host := cellOf("a"), cellOf("b"), cellOf("c"), cellOf("host")
+	p.uses = [][]result.Cell{{a, host}, {b, c}}
+	m := (&made{}).add(a, throughput, around(2e9)...).add(host, throughput, around(1e9)...).
+		add(b, throughput, 1.3e9, 0.9e9, 1.5e9).add(c, throughput, 1e9, 1e9, 1e9)
+	done := p.Open(stat.Options{}, program(t))(m.samples)
+	for cell, want := range map[result.Cell]bool{a: true, host: true, b: false, c: false} {
+		if done[cell] != want {
+			t.Errorf("%s: done %t, want %t", cell.Network, done[cell], want)
+		}
+	}
+}
+
+// TestUsedCells: a study measures what its claims and tables use, not all combinations.
+func TestUsedCells(t *testing.T) {
+	p := load(t, "spiderpool-v0.8")
+	for _, c := range p.Used {
+		if c.Workload == "netperf" && c.Placement == result.IntraHost {
+			t.Errorf("%s: nothing uses it", name(c))
+		}
+	}
+	if len(p.Used) == 0 {
+		t.Error("no cell is used")
+	}
+}

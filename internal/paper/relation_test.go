@@ -1,0 +1,92 @@
+package paper
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestSharesOfTheLink: a share is of what the link can carry.
+func TestSharesOfTheLink(t *testing.T) {
+	limit := 10e9 * (1500 - 52) / (1500 + 14)
+	half := ends(Claim{Metric: throughput, Left: on("a"), Relation: "link_share_within"}, nil, ptr(0.5))
+	at := func(share float64) *Results {
+		return (&made{}).add(cellOf("a"), throughput, around(share*limit)...).results()
+	}
+	word(t, half, at(0.4), Reproduced)
+	word(t, half, at(0.6), Contradicted)
+}
+
+// TestBeyond: what happens beyond a value is shown only by cells at it and above it.
+func TestBeyond(t *testing.T) {
+	series := func(values map[int]float64) *Results {
+		m := &made{}
+		for n, v := range values {
+			m.add(cellOf("a", streams(n)), throughput, around(v)...)
+		}
+		return m.results()
+	}
+	falls := Claim{Metric: throughput, Left: on("a"), Relation: "falls_beyond", Factor: "streams", At: ptr(4), By: 0.3}
+	rises := Claim{Metric: throughput, Left: on("a"), Relation: "rises_beyond", Factor: "streams", At: ptr(4)}
+	for name, x := range map[string]struct {
+		values     map[int]float64
+		fall, rise Word
+	}{
+		"precipitous":       {map[int]float64{1: 4e9, 4: 4e9, 5: 2e9}, Reproduced, Contradicted},
+		"a little":          {map[int]float64{1: 4e9, 4: 4e9, 5: 3.8e9}, Contradicted, Contradicted},
+		"up":                {map[int]float64{1: 9e9, 4: 4e9, 5: 5e9}, Contradicted, Reproduced},
+		"none at the bound": {map[int]float64{1: 4e9, 5: 2e9}, NotMeasurable, NotMeasurable},
+		"none beyond":       {map[int]float64{1: 4e9, 4: 2e9}, NotMeasurable, NotMeasurable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			word(t, falls, series(x.values), x.fall)
+			word(t, rises, series(x.values), x.rise)
+		})
+	}
+}
+
+// TestNamedSteps: a series is of the values that the claim names, all of them.
+func TestNamedSteps(t *testing.T) {
+	r := (&made{}).add(cellOf("a", streams(1)), throughput, around(1e9)...).add(cellOf("a", streams(2)), throughput, around(2e9)...).
+		add(cellOf("a", streams(8)), throughput, around(0.5e9)...).results()
+	c := Claim{Metric: throughput, Left: Selector{"network": "a", "streams": []any{1.0, 2.0}}, Relation: "rises_with", Factor: "streams"}
+	word(t, c, r, Reproduced)
+	c.Left["streams"] = []any{1.0, 2.0, 4.0}
+	word(t, c, r, Undecided)
+}
+
+// TestGrowth: what counts is by how much each grows, not which is larger.
+func TestGrowth(t *testing.T) {
+	r := (&made{}).add(cellOf("a"), throughput, around(1e9)...).add(cellOf("a", streams(4)), throughput, around(3e9)...).
+		add(cellOf("b"), throughput, around(4e9)...).add(cellOf("b", streams(4)), throughput, around(5e9)...).results()
+	c := Claim{Metric: throughput, Left: on("a"), Right: on("b"), Relation: "grows_more", Factor: "streams"}
+	word(t, c, r, Reproduced)
+	c.By = 3
+	word(t, c, r, Contradicted)
+	c.By, c.Relation = 0, "grows_less"
+	word(t, c, r, Contradicted)
+}
+
+// TestUntakenSettings: what a setting does is not shown by samples that were taken
+// without it.
+func TestUntakenSettings(t *testing.T) {
+	r := (&made{}).add(cellOf("a"), throughput, around(1e9)...).add(cellOf("a", profile("tuned")), throughput, around(2e9)...).results()
+	c := claimOf("greater", Selector{"network": "a", "profile": "tuned"}, Selector{"profile": "default_settings"})
+	word(t, c, r, Reproduced)
+	r.Untaken = map[string][]string{"tuned": {"net.core.rmem_max is 4194304, not 16777216"}}
+	v := word(t, c, r, NotMeasurable)
+	if !strings.Contains(v.Missing[0].Why, "profile tuned did not take effect: net.core.rmem_max is 4194304") {
+		t.Errorf("%+v", v.Missing)
+	}
+	word(t, claimOf("less", on("a"), on("a")), r, NotMeasurable) // a cell is not compared with itself
+}
+
+// TestLeans: an undecided claim says what its means alone would give.
+func TestLeans(t *testing.T) {
+	m := (&made{}).add(cellOf("a"), throughput, 1.3e9, 0.9e9, 1.5e9, 0.95e9).add(cellOf("b"), throughput, 1e9, 1e9, 1e9, 1e9)
+	if v := word(t, claimOf("greater", on("a"), on("b")), m.results(), Undecided); v.Leans != Reproduced {
+		t.Errorf("leans %q", v.Leans)
+	}
+	if v := word(t, claimOf("less", on("a"), on("b")), m.results(), Undecided); v.Leans != Contradicted {
+		t.Errorf("leans %q", v.Leans)
+	}
+}
