@@ -100,7 +100,7 @@ func Recommend(samples []result.Sample, opt Options, q Question) (Recommendation
 		if g != q.Goal && q.Goal != Balanced {
 			continue
 		}
-		r := c.goal(g, q.wants)
+		r := c.goal(g, c.onOnePath(g, q.wants))
 		if len(r.Settings) == 0 {
 			return out, q.nothing(g)
 		}
@@ -108,7 +108,8 @@ func Recommend(samples []result.Sample, opt Options, q Question) (Recommendation
 	}
 	if q.Goal == Balanced {
 		out.Goals = sameOptions(out.Goals, func(wanted []Option, g GoalRanking) GoalRanking {
-			return c.goal(g.Goal, func(cell result.Cell) bool { return q.wants(cell) && slices.Contains(wanted, optionOf(cell)) })
+			onPath := c.onOnePath(g.Goal, q.wants)
+			return c.goal(g.Goal, func(cell result.Cell) bool { return onPath(cell) && slices.Contains(wanted, optionOf(cell)) })
 		})
 	}
 	for _, g := range out.Goals {
