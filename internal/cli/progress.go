@@ -22,12 +22,14 @@ type progress struct {
 	left  int
 	block int
 	bad   int
+	// verbose reports every sample.
+	verbose bool
 }
 
 func newProgress(w io.Writer) *progress {
-	p := &progress{w: w, began: time.Now()}
+	p := &progress{w: w, began: time.Now(), verbose: isVerbose(w)}
 	if terminalOf(w).isTTY {
-		p.bars = mpb.New(mpb.WithOutput(w), mpb.WithWidth(30))
+		p.bars = mpb.New(mpb.WithOutput(screenOf(w)), mpb.WithWidth(30))
 	}
 	return p
 }
@@ -60,6 +62,9 @@ func (p *progress) Sampled(s result.Sample, left int) {
 	if s.Status == result.StatusFailed {
 		p.bad++
 		p.Say("failed: %s %s %s: %s", s.ID, s.Cell.Network, s.Cell.Traffic(), s.Reason)
+	}
+	if p.verbose && s.Status != result.StatusFailed {
+		p.Say("%s: %s %s %s %s: %s", s.ID, s.Cell.Network, s.Cell.Path, s.Cell.Placement, s.Cell.Traffic(), s.Status)
 	}
 	if p.bar != nil {
 		p.block = s.Block
