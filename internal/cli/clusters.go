@@ -34,7 +34,7 @@ type clusterFlags struct {
 func (f *clusterFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig, for the testbed kubernetes (default: where kubectl looks)")
 	flags.StringVar(&f.context, "context", "", "the kubeconfig's context (default: its current one)")
-	flags.StringVar(&f.namespace, "namespace", "", "a namespace that is there, for who may make none (default: namespaces of the run's own)")
+	flags.StringVar(&f.namespace, "namespace", "", "an existing namespace, for users who cannot create one (default: namespaces of the run's own)")
 }
 
 // cleanWithin bounds the wait for the end of what is deleted.
@@ -45,11 +45,12 @@ func cleanCommand(stdout io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clean",
 		Short: "delete what a killed run left in a cluster",
-		Long: `clean deletes the namespaces of runs that do not go on any more, and waits until
-they are gone: runs of this machine whose process has ended, and runs of others that
-have not been heard of for two minutes. The next run on the cluster does the same.
+		Long: `clean deletes the namespaces of runs that have ended, and waits until they are gone:
+runs of this machine whose process has exited, and runs of other machines without a
+sign of life for two minutes. The next run on the cluster does the same.
 
-With --namespace it deletes what such runs left in that namespace, which stays.`,
+With --namespace it deletes what such runs left in that namespace, and keeps the
+namespace.`,
 		Example: `  cnibench clean
   cnibench clean --context admin@production
   cnibench clean --namespace team-a`,
@@ -76,7 +77,7 @@ With --namespace it deletes what such runs left in that namespace, which stays.`
 				fmt.Fprintln(stdout, "deleted "+name)
 			}
 			if len(names) == 0 {
-				fmt.Fprintln(stdout, "nothing is left of killed runs")
+				fmt.Fprintln(stdout, "killed runs left nothing")
 			}
 			return nil
 		},
@@ -160,7 +161,7 @@ func (r resting) focus(ctx context.Context, cluster string) error {
 // found yet.
 func nameClusters(path string, c *campaign.Campaign, f runFlags) error {
 	if len(c.Clusters) > 0 && f.cluster != (clusterFlags{}) {
-		return usageError{errors.New("--kubeconfig, --context and --namespace are for a campaign without clusters, and this one names them")}
+		return usageError{errors.New("--kubeconfig, --context and --namespace require a campaign without clusters; this one names them")}
 	}
 	for i := range c.Clusters {
 		c.Clusters[i].Kubeconfig = kube.AbsKubeconfig(c.Clusters[i].Kubeconfig, path)

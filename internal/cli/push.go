@@ -16,10 +16,9 @@ func pushCommand(stdout io.Writer) *cobra.Command {
 		Use:   "push postgres://USER@HOST/DATABASE DIR [DIR ...]",
 		Short: "copy result directories into a PostgreSQL database",
 		Long: `push copies each directory's campaign into the table cnibench_campaigns and its
-records into cnibench_samples; both are made where they are not there. What the
-database has already stays as it is, so push may be repeated. The password, if
-there must be one, is taken from PGPASSWORD or ~/.pgpass.`,
-		Example: "  cnibench push postgres://bench@db.example/results results/quickstart",
+records into cnibench_samples, and creates missing tables. Existing rows do not
+change, so you can repeat push. The password comes from PGPASSWORD or ~/.pgpass.`,
+		Example: "  cnibench push postgres://bench@db.example/results results/latest",
 		Args:    usageArgs(cobra.MinimumNArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			all := []sink.Pushed{}

@@ -81,7 +81,7 @@ func runCommand(stdout, stderr io.Writer) *cobra.Command {
 		Args: usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.resume && f.out == "" {
-				return usageError{errors.New("--resume needs --out DIR: the result directory to go on with")}
+				return usageError{errors.New("--resume needs --out DIR: the result directory to resume")}
 			}
 			path, err := f.campaignText(args)
 			if err != nil {

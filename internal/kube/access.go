@@ -103,7 +103,7 @@ func (d *Denied) Error() string {
 	if d.Namespace != "" {
 		who = "namespace " + d.Namespace
 	}
-	fmt.Fprintf(&b, "who administers %s can allow it: %s | kubectl apply -f -", who, d.cure())
+	fmt.Fprintf(&b, "an admin of %s can allow it: %s | kubectl apply -f -", who, d.cure())
 	if d.Namespace == "" && slices.ContainsFunc(d.Lacks, func(l Lack) bool { return l.Verb == "create" && l.Resource == "namespaces" }) {
 		b.WriteString("\nwithout that, in a namespace of yours: --namespace NAME")
 	}

@@ -33,7 +33,7 @@ func (c *campaign) warnFailed(a Analysis) Warning {
 	most := all.sortedReasons()[0]
 	return Warning{Code: FailedSamples, Cells: f.cells,
 		Message: fmt.Sprintf("%s failed, %d made good by a retry; %d of them: %s", counted(failed, "sample"), recovered, most.Count, most.Reason),
-		Cure:    "read the reasons in samples.jsonl and raw/, mend them, and run the campaign again"}
+		Cure:    "read the reasons in samples.jsonl and raw/, fix them, and run the campaign again"}
 }
 
 func (c *campaign) warnChanged(a Analysis) Warning {
@@ -194,7 +194,7 @@ func (c *campaign) warnBaseline(a Analysis) Warning {
 	}
 	worst, _ := a.Cell(f.worst)
 	return Warning{Code: NoBaseline, Cells: f.cells,
-		Message: fmt.Sprintf("%s cannot be held against the bare network; %s: %s", counted(len(f.cells), "cell"), named(f.worst), worst.NoEfficiency),
+		Message: fmt.Sprintf("%s cannot be compared with the bare network; %s: %s", counted(len(f.cells), "cell"), named(f.worst), worst.NoEfficiency),
 		Cure:    "name " + result.HostNetwork + " among the campaign's networks and see that its samples do not fail"}
 }
 

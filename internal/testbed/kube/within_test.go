@@ -191,7 +191,7 @@ func TestLackingRightsWithin(t *testing.T) {
 	_, err := b.Prepare(t.Context(), []result.Cell{cell(result.PathPodToPod, result.IntraHost)})
 	var denied *kube.Denied
 	if !errors.As(err, &denied) || len(denied.Lacks) != 1 || !strings.Contains(err.Error(), "list pods in namespace team") ||
-		!strings.Contains(err.Error(), "who administers namespace team can allow it: cnibench rbac --namespace team --user") {
+		!strings.Contains(err.Error(), "an admin of namespace team can allow it: cnibench rbac --namespace team --user") {
 		t.Errorf("%v", err)
 	}
 	if names := ofTeam(t, c); len(names) > 0 {
