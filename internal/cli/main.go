@@ -78,11 +78,11 @@ func Main(args []string, stdout, stderr io.Writer) int {
 
 // withoutSilent is what else went wrong beside a silentError; nil where nothing did.
 func withoutSilent(err error) error {
-	if _, ok := err.(silentError); ok {
-		return nil
-	}
-	many, ok := err.(interface{ Unwrap() []error })
-	if !ok {
+	var many interface{ Unwrap() []error }
+	if !errors.As(err, &many) {
+		if silent := (silentError{}); errors.As(err, &silent) {
+			return nil
+		}
 		return err
 	}
 	var rest []error
