@@ -34,7 +34,7 @@ type clusterFlags struct {
 func (f *clusterFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig, for the testbed kubernetes (default: where kubectl looks)")
 	flags.StringVar(&f.context, "context", "", "the kubeconfig's context (default: its current one)")
-	flags.StringVar(&f.namespace, "namespace", "", "a namespace that is there, for who may make none (default: namespaces of the run's own)")
+	flags.StringVar(&f.namespace, "namespace", "", "an existing namespace, for users who cannot create one (default: namespaces of the run's own)")
 }
 
 // cleanWithin bounds the wait for the end of what is deleted, and for what is known of
@@ -51,7 +51,8 @@ they are gone: runs of this machine whose process has ended, and runs of others 
 of other pods on one node) whose Lease does not change while clean looks at it for two
 minutes. The next run on the cluster deletes the former at once, the latter when it ends.
 
-With --namespace it deletes what such runs left in that namespace, which stays.`,
+With --namespace it deletes what such runs left in that namespace, and keeps the
+namespace.`,
 		Example: `  cnibench clean
   cnibench clean --context admin@production
   cnibench clean --namespace team-a`,
@@ -78,7 +79,7 @@ With --namespace it deletes what such runs left in that namespace, which stays.`
 				fmt.Fprintln(stdout, "deleted "+name)
 			}
 			if len(names) == 0 {
-				fmt.Fprintln(stdout, "nothing is left of killed runs")
+				fmt.Fprintln(stdout, "killed runs left nothing")
 			}
 			return nil
 		},
@@ -167,7 +168,7 @@ func (r resting) focus(ctx context.Context, cluster string) error {
 // found yet.
 func nameClusters(path string, c *campaign.Campaign, f runFlags) error {
 	if len(c.Clusters) > 0 && f.cluster != (clusterFlags{}) {
-		return usageError{errors.New("--kubeconfig, --context and --namespace are for a campaign without clusters, and this one names them")}
+		return usageError{errors.New("--kubeconfig, --context and --namespace require a campaign without clusters; this one names them")}
 	}
 	for i := range c.Clusters {
 		c.Clusters[i].Kubeconfig = kube.AbsKubeconfig(c.Clusters[i].Kubeconfig, path)

@@ -19,8 +19,8 @@ func compareCommand(stdout, stderr io.Writer) *cobra.Command {
 	var force, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "compare BASE_DIR NEW_DIR",
-		Short: "tell which cells got worse or better, beyond a threshold and beyond chance",
-		Long: `compare holds a new result directory against a base, cell by cell. A cell is
+		Short: "compare two results: which cells got worse or better, beyond a threshold and beyond chance",
+		Long: `compare compares a new result directory with a base, cell by cell. A cell is
 worse or better only where the difference is beyond the threshold and beyond
 chance, over all cells together. Efficiencies are compared where both sides have
 them: a change of the machine itself cancels out.
@@ -69,7 +69,7 @@ unless --anyway is given.`,
 	cmd.Flags().StringVar(&format, "format", "terminal", strings.Join(report.ComparisonFormats(), ", "))
 	jsonFlag(cmd, &asJSON)
 	cmd.Flags().StringVar(&threshold, "threshold", "3%", "relative difference that matters")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this file, whole or not at all")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this file, atomically")
 	cmd.Flags().BoolVar(&force, "anyway", false, "compare although kernel, CPU, MTU, versions or settings differ")
 	return cmd
 }

@@ -13,10 +13,10 @@ func doctorCommand(stdout io.Writer) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "what can be measured here, what is missing, and the command that mends it",
-		Long: `doctor probes this machine: rights, kernel features, tools, CNI plugins,
-performance counters. It changes nothing. Its exit status is 0 when the
-quickstart can run here.`,
+		Short: "show what this machine can measure, what is missing, and the command that fixes it",
+		Long: `doctor checks this machine: rights, kernel features, tools, CNI plugins,
+performance counters. It starts with the verdict and changes nothing. Its exit
+status is 0 if the quickstart can run on this machine.`,
 		Example: "  cnibench doctor\n  cnibench doctor --json",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -29,7 +29,7 @@ quickstart can run here.`,
 				return err
 			}
 			if err := doctor.CanRunLab(checks); err != nil {
-				return fmt.Errorf("the lab cannot run here: %w", err)
+				return fmt.Errorf("the lab cannot run on this machine: %w", err)
 			}
 			return nil
 		},

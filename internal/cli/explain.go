@@ -18,22 +18,22 @@ func explainCommand(stdout io.Writer) *cobra.Command {
 	var pprofFile, foldedFile string
 	cmd := &cobra.Command{
 		Use:   "explain DIR",
-		Short: "say where the cost of each network goes, and what would change it",
-		Long: `explain says for each network of a result directory what it costs against the
-bare network, in which parts of the kernel that time goes, and what other choices
-that the campaign measured came to. It measures and changes nothing.
+		Short: "show where the cost of each network arises, and what would change it",
+		Long: `explain shows for each network of a result directory what it costs compared with the
+bare network, which parts of the kernel spend that time, and what the other choices
+of the campaign cost. It measures and changes nothing.
 
-Where the time goes is known where the campaign's probes have stacks (as they do
-by default) and the machine lets them be sampled: see cnibench doctor.
+The parts of the kernel are known if the campaign has the probe stacks (the default)
+and the machine allows sampling: see cnibench doctor.
 
-Where the campaign measured the networks on the way up to one (ladders: [flannel/vxlan]),
-it says what each step adds, and where that and the stacks disagree.
+If the campaign measured the steps up to a network (ladders: [flannel/vxlan]), explain
+shows what each step adds, and where steps and stacks disagree.
 
 With --pprof and --folded it writes the sampled stacks themselves as well, for
 go tool pprof and for programs that draw flame graphs.`,
-		Example: `  cnibench explain results/quickstart
-  cnibench explain results/quickstart --json
-  cnibench explain results/quickstart --pprof stacks.pb.gz --folded stacks.folded`,
+		Example: `  cnibench explain results/latest
+  cnibench explain results/latest --json
+  cnibench explain results/latest --pprof stacks.pb.gz --folded stacks.folded`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			in, err := readInput(args[0], wanted{})

@@ -65,7 +65,7 @@ func TestInterruptedRunSaysHowItGoesOn(t *testing.T) {
 		if err := syscall.Kill(r.PID(), syscall.SIGINT); err != nil {
 			t.Fatal(err)
 		}
-		r.ends(t, 1, "cnibench: interrupted", "records are safe", fmt.Sprintf("cnibench run %s --resume --out %s", s.campaign(), s.out))
+		r.ends(t, 1, "cnibench: interrupted", "records are saved", fmt.Sprintf("cnibench run %s --resume --out %s", s.campaign(), s.out))
 		s.leavesNothing(before)
 		s.resumed()
 	})
@@ -127,7 +127,7 @@ func TestResultsDeletedInMidRun(t *testing.T) {
 		}
 		s.leavesNothing(before)
 		r = s.resume()
-		r.ends(t, 0, "beginning anew")
+		r.ends(t, 0, "starting from the beginning")
 		s.finished(nil)
 	})
 }
@@ -167,7 +167,7 @@ func TestFullDisk(t *testing.T) {
 	labtest.Tool(t, "unshare", "util-linux")
 	fault(t, strings.ReplaceAll(steady, "tcp_rr", "tcp_rr, message_bytes: [1, 64, 512]"), func(s *survivor, _ labtest.Trace) {
 		r := s.onDisk("80k", `begin; echo "status $?" >&2; cp -r $D/r $D/../kept; mount -n -o remount,size=8m $D; resume || exit 9; cp -r $D/r $D/../whole`)
-		r.ends(t, 0, "no space left on device", "records are safe", "status 1", "resuming")
+		r.ends(t, 0, "no space left on device", "records are saved", "status 1", "resuming")
 		s.out = filepath.Join(s.work, "kept")
 		before := s.lines()
 		if len(before) == 0 {
@@ -200,7 +200,7 @@ func TestResultsBecomeReadOnlyInMidRun(t *testing.T) {
 while [ "$(wc -l <$D/r/samples.jsonl 2>/dev/null || echo 0)" -lt 3 ]; do sleep 0.02; done
 mount -n --bind $D/r $D/r && mount -n -o remount,ro,bind $D/r
 wait $P; echo "status $?" >&2; umount -n $D/r; resume || exit 9; cp -r $D/r $D/../whole`)
-		r.ends(t, 0, "read-only file system", "records are safe", "status 1")
+		r.ends(t, 0, "read-only file system", "records are saved", "status 1")
 		s.out = filepath.Join(s.work, "whole")
 		s.finished(nil)
 	})
@@ -215,7 +215,7 @@ func TestToolVanishesInMidRun(t *testing.T) {
 		if err := os.Rename(iperf3, iperf3+".away"); err != nil {
 			t.Fatal(err)
 		}
-		r.ends(t, 1, "in mid-run: iperf3 is not installed at", "apt-get install iperf3", "records are safe")
+		r.ends(t, 1, "in mid-run: iperf3 is not installed at", "apt-get install iperf3", "records are saved")
 		s.leavesNothing(before)
 		if err := os.Rename(iperf3+".away", iperf3); err != nil {
 			t.Fatal(err)

@@ -23,17 +23,18 @@ type hostFlags struct {
 
 func (f *hostFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.inventory, "inventory", "", "the Ansible inventory that names client, server, control plane and sink, for the testbed hosts")
-	flags.BoolVar(&f.keepGoing, "keep-going", false, "where one host fails, go on with the others: without the sink or the cluster if need be; a sample whose host is gone is a failed one, and no end of the run")
+	flags.BoolVar(&f.keepGoing, "keep-going", false, "if a host fails, continue with the others, and without the sink or the cluster if necessary; samples of the lost host fail")
 }
 
 func hostsCommand(stderr io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hosts bootstrap|deploy|collect|destroy|reset",
-		Short: "the steps of a run between bare machines, one by one",
-		Long: `The machines are named by an Ansible inventory: one host in the group client,
-one in server, where they are nodes of a Kubernetes one in control_plane, and, where
-results are to be copied, one in sink. run does all steps itself; each can be done again at any time. All that is changed on a host
-is kept there before, and put back by destroy, or by reset after a kill.`,
+		Short: "run the steps of a campaign on bare machines one by one",
+		Long: `An Ansible inventory names the machines: one host in the group client and one in
+server; one in control_plane if they are nodes of a Kubernetes; one in sink if results
+should be copied there. cnibench run does all steps itself, and you can repeat each at
+any time. Every host keeps its original settings, and destroy restores them; after a
+kill, reset does.`,
 		Example: `  cnibench run campaign.yaml --testbed hosts --inventory hosts.yml
   cnibench hosts reset --inventory hosts.yml`,
 		Args: usageArgs(cobra.NoArgs),

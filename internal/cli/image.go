@@ -31,8 +31,8 @@ func imageCommand(stdout, stderr io.Writer) *cobra.Command {
 		Short: "write the container image of this program, without Docker",
 		Long: `image writes a tar with the container image of this program, for the nodes of a
 cluster. It is an OCI image layout and a Docker archive at once: ctr images
-import, kind load image-archive, docker load, podman load, skopeo and crane take
-it. It holds this program alone and runs as user 65532; --tools adds the published
+import, kind load image-archive, docker load, podman load, skopeo and crane accept
+it. It contains only this program and runs as user 65532; --tools adds the published
 tools (iperf3, netperf, sockperf …) and their libraries, as they are installed on
 this machine.`,
 		Example: `  cnibench image -o cnibench-image.tar
@@ -76,9 +76,9 @@ this machine.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&file, "output", "o", "cnibench-image.tar", "the tar to write; - is stdout")
-	flags.StringVar(&name, "name", "", "the image's name and tag, to push it to a registry of yours (default cnibench.invalid/cnibench:VERSION)")
-	flags.StringVar(&binary, "binary", "", "the static cnibench to put in, for nodes of another architecture (default this program)")
-	flags.BoolVar(&tools, "tools", false, "add the published tools, as installed here")
+	flags.StringVar(&name, "name", "", "the image's name and tag, for your registry (default cnibench.invalid/cnibench:VERSION)")
+	flags.StringVar(&binary, "binary", "", "the static cnibench binary to include, for nodes of another architecture (default this program)")
+	flags.BoolVar(&tools, "tools", false, "add the published tools that are installed on this machine")
 	flags.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

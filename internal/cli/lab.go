@@ -25,10 +25,10 @@ import (
 func labCommand(stdout, stderr io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lab up|list|exec|freeze|thaw|down",
-		Short: "build a lab to look inside, and take it down again",
+		Short: "build labs to look inside, and remove them",
 		Long: `A lab is a set of network namespaces: a fabric with a switch, nodes, and pods
-attached by real CNI ADDs. Nothing is made in the machine's own namespace.
-What a killed run left is cleared by the next command. Labs are written down in
+attached by real CNI ADDs. Nothing is created in the machine's own namespace.
+The next command removes what a killed run left. The state of labs is in
 /run/cnibench, or in the folder that CNIBENCH_STATE_DIR names.`,
 		Example: `  cnibench lab up --network flannel/vxlan
   cnibench lab exec node1-pod1 -- ping -c 1 10.244.2.2
@@ -172,7 +172,7 @@ func labUp(stdout, stderr io.Writer) *cobra.Command {
 	flags.IntVar(&nodes, "nodes", 2, "nodes of each network")
 	flags.IntVar(&pods, "pods", 1, "pods on each node")
 	flags.IntVar(&mtu, "mtu", 1500, "MTU of the link in bytes")
-	flags.StringSliceVar(&cniPath, "cni-path", nil, "folders to look for CNI plugins in, before the usual ones")
+	flags.StringSliceVar(&cniPath, "cni-path", nil, "folders to search for CNI plugins, before the usual ones")
 	flags.BoolVar(&asJSON, "json", false, "print JSON")
 	kube.add(flags)
 	return cmd
@@ -199,7 +199,7 @@ func labList(stdout, stderr io.Writer) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "list the labs that stand and their namespaces",
+		Short:   "list the running labs and their namespaces",
 		Example: "  cnibench lab list --json",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -245,9 +245,9 @@ func writeLabs(w io.Writer, infos []lab.Info, asJSON bool) error {
 func labExec(stderr io.Writer) *cobra.Command {
 	return &cobra.Command{
 		Use:   "exec PLACE -- COMMAND [ARG ...]",
-		Short: "run a command at a place of a lab",
-		Long: `exec replaces itself by a command in a namespace of a lab. PLACE is the
-namespace's name as lab list shows it, or an end of it that fits one alone.`,
+		Short: "run a command in a namespace of a lab",
+		Long: `exec runs a command in a namespace of a lab. PLACE is the namespace's name as
+cnibench lab list shows it, or the end of the name where that is unique.`,
 		Example: "  cnibench lab exec node1-pod1 -- ip route",
 		Args:    usageArgs(cobra.MinimumNArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -261,12 +261,12 @@ func labDown(stderr io.Writer) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:     "down [LAB]",
-		Short:   "take down one lab, or with --all every lab that no living command uses",
+		Short:   "remove one lab, or with --all every lab that no running command uses",
 		Example: "  cnibench lab down --all",
 		Args:    usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all == (len(args) == 1) {
-				return usageError{errors.New("name one lab, or say --all\nsee: cnibench lab list")}
+				return usageError{errors.New("name one lab, or use --all\nsee: cnibench lab list")}
 			}
 			runner := exec.NewRunner()
 			defer runner.Close()
@@ -289,6 +289,6 @@ func labDown(stderr io.Writer) *cobra.Command {
 			return errors.Join(err, restoreMachine(cmd.Context(), runner, stderr))
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "every lab that no living command uses")
+	cmd.Flags().BoolVar(&all, "all", false, "every lab that no running command uses")
 	return cmd
 }

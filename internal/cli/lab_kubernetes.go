@@ -24,11 +24,11 @@ type kubernetesFlags struct {
 func (f *kubernetesFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.wanted, "kubernetes", false, "bring up a Kubernetes: etcd, control plane, kubelets, containerd, CNI")
 	flags.StringVar(&f.cni, "cni", "bridge", "with --kubernetes: the pod network: "+cniNames())
-	flags.StringVar(&f.kubeProxy, "kube-proxy", "iptables", "with --kubernetes: how services are carried out: iptables, nftables, none")
+	flags.StringVar(&f.kubeProxy, "kube-proxy", "iptables", "with --kubernetes: the mode of kube-proxy: iptables, nftables, none")
 	flags.StringVar(&f.name, "name", "cnibench", "with --kubernetes: its name and that of the kubeconfig's context")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "with --kubernetes: the file to write, which may not exist unless lab up wrote it (default: one in the lab's folder, whose path is printed)")
 	flags.StringVar(&f.binDir, "bin-dir", "", "with --kubernetes: the folder of its programs (default: where make cluster-binaries builds, then PATH)")
-	flags.BoolVar(&f.ipv6, "ipv6", false, "with --kubernetes: IPv6 beside IPv4 for nodes, pods and services")
+	flags.BoolVar(&f.ipv6, "ipv6", false, "with --kubernetes: IPv6 and IPv4 for nodes, pods and services")
 }
 
 func cniNames() string {

@@ -43,7 +43,7 @@ func listCommand(stdout io.Writer) *cobra.Command {
 	subjects := []string{"networks", "workloads", "links", "profiles", "probes", "papers", "service-proxies"}
 	cmd := &cobra.Command{
 		Use:       "list networks|workloads|links|profiles|probes|papers|service-proxies",
-		Short:     "list what a campaign can name and what can be reproduced, and whether it can be had here",
+		Short:     "list networks, workloads, links, profiles, probes and papers, and what is missing on this machine",
 		Example:   "  cnibench list networks\n  cnibench list workloads --json",
 		ValidArgs: subjects,
 		Args:      usageArgs(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)),

@@ -20,11 +20,23 @@ import (
 
 // The exit statuses.
 const (
-	exitOK         = 0
-	exitFailed     = 1
-	exitUsage      = 2
-	exitRegression = 3
+	exitOK            = 0
+	exitFailed        = 1
+	exitUsage         = 2
+	exitRegression    = 3
+	exitSamplesFailed = 4
 )
+
+// exitTable is the table of exit statuses: one line each, for help and documents.
+func exitTable() []string {
+	return []string{
+		fmt.Sprintf("%d  success", exitOK),
+		fmt.Sprintf("%d  failure", exitFailed),
+		fmt.Sprintf("%d  wrong usage or bad input", exitUsage),
+		fmt.Sprintf("%d  compare: a cell got worse", exitRegression),
+		fmt.Sprintf("%d  run: finished, but samples failed and no retry replaced them", exitSamplesFailed),
+	}
+}
 
 // usageError is wrong usage or bad input: exit status 2.
 type usageError struct{ err error }
@@ -32,8 +44,7 @@ type usageError struct{ err error }
 func (e usageError) Error() string { return e.err.Error() }
 func (e usageError) Unwrap() error { return e.err }
 
-// Main runs the command line and gives the exit status: 0 fine, 1 failed, 2
-// wrong usage or bad input, 3 a regression was found.
+// Main runs the command line and returns the exit status (see exitTable).
 func Main(args []string, stdout, stderr io.Writer) int {
 	if handled, exit := cni.RunAsPlugin(os.Args[0], os.Environ()); handled {
 		return exit
@@ -49,18 +60,17 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
-	var usage usageError
 	var silent silentError
-	switch {
-	case errors.As(err, &silent):
-		return silent.status
-	case errors.As(err, &usage):
-		printError(stderr, err)
-		return exitUsage
-	default:
-		printError(stderr, err)
-		return exitFailed
+	if errors.As(err, &silent) {
+		if err = withoutSilent(err); err == nil {
+			return silent.status
+		}
 	}
+	printError(stderr, err)
+	if usage := (usageError{}); errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitFailed
 }
 
 // untilSignal is a context that ends with Ctrl-C, SIGTERM and, where that is not
@@ -89,7 +99,23 @@ func untilSignal() (context.Context, context.CancelFunc) {
 	}
 }
 
-// silentError ends with a status when all has been said already.
+// withoutSilent is what else went wrong beside a silentError; nil where nothing did.
+func withoutSilent(err error) error {
+	var many interface{ Unwrap() []error }
+	if !errors.As(err, &many) {
+		if silent := (silentError{}); errors.As(err, &silent) {
+			return nil
+		}
+		return err
+	}
+	var rest []error
+	for _, e := range many.Unwrap() {
+		rest = append(rest, withoutSilent(e))
+	}
+	return errors.Join(rest...)
+}
+
+// silentError ends with a status after everything was printed.
 type silentError struct{ status int }
 
 func (e silentError) Error() string { return fmt.Sprintf("exit status %d", e.status) }
@@ -103,18 +129,32 @@ func printError(w io.Writer, err error) {
 	}
 }
 
+// rootLong is the help of the program.
+func rootLong() string {
+	return `cnibench compares Kubernetes pod networks (CNI plugins) with the bare network
+under them, and reports how certain each figure is.
+
+On one machine with root it builds its own testbed, the lab, from network
+namespaces; nothing is created in the machine's own namespace. It also measures
+clusters (--context) and bare machines (--testbed hosts).
+
+Exit statuses:
+  ` + strings.Join(exitTable(), "\n  ") + `
+
+Colour is used on terminals only, and never when NO_COLOR is set.`
+}
+
 // Root is the tree of commands.
 func Root(stdout, stderr io.Writer) *cobra.Command {
+	said := &messages{w: stderr}
 	root := &cobra.Command{
 		Use:   "cnibench",
 		Short: "measure what a Kubernetes pod network costs",
-		Long: `cnibench measures Kubernetes pod networks (CNI plugins) against the bare
-network under them, and says how sure it is.
-
-On one machine with root it builds its own testbed, the lab, out of network
-namespaces; nothing is created in the machine's own namespace.`,
-		Example: `  cnibench run examples/quickstart.yaml
-  cnibench report results/quickstart --format markdown`,
+		Long:  rootLong(),
+		Example: `  cnibench doctor
+  cnibench run
+  cnibench run --context admin@staging
+  cnibench report results/latest --long`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       version(),
@@ -127,21 +167,31 @@ namespaces; nothing is created in the machine's own namespace.`,
 		return usageError{fmt.Errorf("%w\nsee: %s --help", err, cmd.CommandPath())}
 	})
 	root.CompletionOptions.HiddenDefaultCmd = false
+	root.PersistentFlags().BoolVarP(&said.quiet, "quiet", "q", false, "print results and errors only, no progress or notes")
+	root.PersistentFlags().BoolVarP(&said.verbose, "verbose", "v", false, "report every sample that run measures")
+	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+		if said.quiet && said.verbose {
+			return usageError{errors.New("--quiet and --verbose contradict each other: use one of them")}
+		}
+		return nil
+	}
 	root.AddCommand(
-		runCommand(stdout, stderr),
+		initCommand(stdout),
+		runCommand(stdout, said),
 		reportCommand(stdout),
-		compareCommand(stdout, stderr),
-		reproduceCommand(stdout, stderr),
+		compareCommand(stdout, said),
+		reproduceCommand(stdout, said),
 		explainCommand(stdout),
 		recommendCommand(stdout),
 		doctorCommand(stdout),
 		listCommand(stdout),
-		labCommand(stdout, stderr),
-		hostsCommand(stderr),
+		labCommand(stdout, said),
+		hostsCommand(said),
 		pushCommand(stdout),
-		imageCommand(stdout, stderr),
-		cleanCommand(stdout, stderr),
-		rbacCommand(stdout, stderr),
+		imageCommand(stdout, said),
+		cleanCommand(stdout, said),
+		rbacCommand(stdout, said),
+		versionCommand(stdout),
 		agentCommand(stdout),
 		tunnelCommand(),
 	)
@@ -169,7 +219,7 @@ func formatAsked(cmd *cobra.Command, format string, asJSON bool) (string, error)
 		return format, nil
 	}
 	if cmd.Flags().Changed("format") && format != "json" {
-		return "", usageError{fmt.Errorf("--json with --format %s: say one of them", format)}
+		return "", usageError{fmt.Errorf("--json and --format %s contradict each other: use one of them", format)}
 	}
 	return "json", nil
 }

@@ -31,6 +31,8 @@ type seen struct {
 	left  int
 	block int
 	bad   int
+	// verbose reports every sample.
+	verbose bool
 }
 
 // now is what has been seen so far.
@@ -41,9 +43,9 @@ func (p *progress) now() seen {
 }
 
 func newProgress(w io.Writer) *progress {
-	p := &progress{w: w, seen: seen{began: time.Now()}}
+	p := &progress{w: w, seen: seen{began: time.Now(), verbose: isVerbose(w)}}
 	if terminalOf(w).isTTY {
-		p.bars = mpb.New(mpb.WithOutput(w), mpb.WithWidth(30))
+		p.bars = mpb.New(mpb.WithOutput(screenOf(w)), mpb.WithWidth(30))
 	}
 	return p
 }
@@ -85,6 +87,9 @@ func (p *progress) Sampled(s result.Sample, left int) {
 	p.mu.Unlock()
 	if s.Status == result.StatusFailed {
 		p.Say("failed: %s %s %s: %s", s.ID, s.Cell.Network, s.Cell.Traffic(), s.Reason)
+	}
+	if p.verbose && s.Status != result.StatusFailed {
+		p.Say("%s: %s %s %s %s: %s", s.ID, s.Cell.Network, s.Cell.Path, s.Cell.Placement, s.Cell.Traffic(), s.Status)
 	}
 	if p.bar != nil {
 		p.bar.SetTotal(int64(now.done+left), false)

@@ -16,14 +16,13 @@ func pushCommand(stdout io.Writer) *cobra.Command {
 		Use:   "push postgres://USER@HOST/DATABASE DIR [DIR ...]",
 		Short: "copy result directories into a PostgreSQL database",
 		Long: `push copies each directory's campaign into the table cnibench_campaigns and its
-records into cnibench_samples; both are made where they are not there. What the
-database has already stays as it is, so push may be repeated. The password, if
-there must be one, is taken from PGPASSWORD or ~/.pgpass.
+records into cnibench_samples, and creates missing tables. Existing rows do not
+change, so you can repeat push. The password comes from PGPASSWORD or ~/.pgpass.
 
 A server on another machine must have a certificate that this machine trusts
 (sslmode=verify-full); ?sslrootcert=FILE names an authority of your own, and an
 sslmode in the address or in PGSSLMODE asks for less.`,
-		Example: "  cnibench push postgres://bench@db.example/results results/quickstart",
+		Example: "  cnibench push postgres://bench@db.example/results results/latest",
 		Args:    usageArgs(cobra.MinimumNArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			all := []sink.Pushed{}

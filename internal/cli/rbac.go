@@ -24,11 +24,11 @@ The baseline needs pods in their nodes' network, which the namespace allows with
 --host-network. Whoever may create such pods can take over the nodes.
 
 With --namespace it prints a Role for an existing namespace, which an admin of that
-namespace can give away, for a run with the same flag. Such a user may read neither nodes
-nor the network's configuration: nodes are those that the scheduler chooses, and the
-report lists what could not be found out.
+namespace can grant, for a run with the same flag. Such a user can read neither nodes
+nor the network's configuration: the scheduler chooses the nodes, and the report lists
+what could not be detected.
 
-Before it makes anything a run asks the cluster what its user may do, and lists
+Before it creates anything, a run asks the cluster what its user may do, and lists
 what is missing.`,
 		Example: `  cnibench rbac --user alice | kubectl apply -f -
   cnibench rbac --user alice --host-network | kubectl apply -f -
@@ -37,7 +37,7 @@ what is missing.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			if rights.User == "" && rights.ServiceAccount == "" {
-				fmt.Fprintln(stderr, "nobody gets these roles: name somebody with --user or --service-account")
+				fmt.Fprintln(stderr, "these roles have no subject: name one with --user or --service-account")
 			}
 			if err := rights.Write(stdout); err != nil {
 				return usageError{err}
@@ -48,7 +48,7 @@ what is missing.`,
 	flags := cmd.Flags()
 	flags.StringVar(&rights.User, "user", "", "the user who gets the rights, as the cluster knows them")
 	flags.StringVar(&rights.ServiceAccount, "service-account", "", "the service account that gets the rights, NAMESPACE/NAME")
-	flags.StringVar(&rights.Namespace, "namespace", "", "a namespace that is there, to which the rights are bounded")
+	flags.StringVar(&rights.Namespace, "namespace", "", "an existing namespace: limit the rights to it")
 	flags.BoolVar(&rights.HostNetwork, "host-network", false, "let pods of the printed namespace into their nodes' network, which the baseline needs")
 	flags.BoolVar(&rights.WithoutDetection, "without-detection", false, "leave out the only rights outside the namespace, which find out about nodes and network")
 	return cmd

@@ -20,21 +20,21 @@ func recommendCommand(stdout io.Writer) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "recommend DIR",
-		Short: "say which network and profile to take, how sure that is, and what would settle it",
+		Short: "recommend a network and profile, with the certainty and what would settle it",
 		Long: `recommend answers from the records of a campaign which network, with which
-profile, to take. It names the runners-up that cannot be told apart from it, what
-it costs at most to be wrong, and the measurement that would settle it. It says
-"cannot tell" unless all others were shown to be worse.
+profile, to take. It names the networks that are tied with it, what it costs at most
+to be wrong, and the measurement that would settle it. It answers "undecided" unless
+all others are worse.
 
-bandwidth is throughput, latency the mean round trip, cpu what the same work
-costs; balanced takes the network whose largest loss against the best of each of
-these is least. There are no weights. The rules are in docs/recommend.md.`,
-		Example: `  cnibench recommend results/quickstart --for bandwidth
-  cnibench recommend results/quickstart --for latency --message-bytes 64 --protocol tcp`,
+bandwidth is throughput, latency the mean round trip, cpu the cost of the same work;
+balanced takes the network whose largest loss, compared with the best of each of these,
+is smallest. There are no weights. The rules are in docs/recommend.md.`,
+		Example: `  cnibench recommend results/latest --for bandwidth
+  cnibench recommend results/latest --for latency --message-bytes 64 --protocol tcp`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if goal == "" {
-				return usageError{errors.New("say what for: --for " + strings.Join(goalNames(), "|"))}
+				return usageError{errors.New("a goal is needed: --for " + strings.Join(goalNames(), "|"))}
 			}
 			if err := oneOf("for", goal, goalNames()); err != nil {
 				return err

@@ -24,16 +24,16 @@ func reportCommand(stdout io.Writer) *cobra.Command {
 	var long, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "report DIR",
-		Short: "show what a result directory holds; measures and changes nothing",
-		Long: `report answers from the records: on one screen of a terminal, or with --long in
-all the tables that a terminal can show. The other formats are always whole.
+		Short: "show the results in a directory; measures and changes nothing",
+		Long: `report shows the results on one screen, or with --long in all tables. The other
+formats are always complete.
 
 csv and parquet have one row for each cell, metric and statistic; benchfmt has
 every block, for benchstat; prometheus is for node_exporter's textfile collector,
 and dashboards/grafana.json reads it.`,
-		Example: `  cnibench report results/quickstart
-  cnibench report results/quickstart --long
-  cnibench report results/quickstart --format html -o report.html`,
+		Example: `  cnibench report results/latest
+  cnibench report results/latest --long
+  cnibench report results/latest --format html -o report.html`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if format, err = formatAsked(cmd, format, asJSON); err != nil {
@@ -43,7 +43,7 @@ and dashboards/grafana.json reads it.`,
 				return err
 			}
 			if long && format != "terminal" {
-				return usageError{fmt.Errorf("--long is for the terminal: %s is always whole", format)}
+				return usageError{fmt.Errorf("--long is for the terminal: %s is always complete", format)}
 			}
 			in, err := readInput(args[0], wanted{blocks: format == "benchfmt", stacks: format == "html"})
 			if err != nil {
@@ -62,8 +62,8 @@ and dashboards/grafana.json reads it.`,
 	}
 	cmd.Flags().StringVar(&format, "format", "terminal", strings.Join(report.Formats(), ", "))
 	jsonFlag(cmd, &asJSON)
-	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this file, whole or not at all")
-	cmd.Flags().BoolVar(&long, "long", false, "on a terminal: all tables and remarks, not one screen")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this file, atomically")
+	cmd.Flags().BoolVar(&long, "long", false, "on a terminal: all tables and warnings instead of one screen")
 	return cmd
 }
 

@@ -169,7 +169,7 @@ func (f reproduceFlags) measure(ctx context.Context, p paper.Paper, stdout, stde
 	if err != nil {
 		return err
 	}
-	return errors.Join(runCampaign(ctx, file, run, stdout, stderr), os.RemoveAll(filepath.Dir(file)))
+	return errors.Join(runCampaign(ctx, file, run, strings.NewReader(""), stdout, stderr), os.RemoveAll(filepath.Dir(file)))
 }
 
 // cells are those that are measured: of a run that goes on, those of its plan.

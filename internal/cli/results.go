@@ -30,18 +30,20 @@ type results struct {
 // the plan is the recorded one.
 func openResults(path string, c campaign.Campaign, f runFlags, stderr io.Writer) (results, error) {
 	if f.out == "" {
-		f.out = filepath.Join("results", c.Name+"-"+time.Now().Format("20060102-150405"))
+		f.out = filepath.Join(resultsDir, c.Name+"-"+time.Now().Format("20060102-150405"))
 	}
 	if f.resume {
 		r, err := resumeResults(c, f, stderr)
 		if !errors.Is(err, result.ErrNothing) {
 			return r, err
 		}
-		fmt.Fprintf(stderr, "nothing is recorded in %s: beginning anew\n", f.out)
+		fmt.Fprintf(stderr, "nothing is recorded in %s: starting from the beginning\n", f.out)
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return results{}, err
+	text, err := f.text, error(nil)
+	if text == nil {
+		if text, err = os.ReadFile(path); err != nil {
+			return results{}, err
+		}
 	}
 	r := results{plan: newPlan(c, f)}
 	r.dir, err = result.Create(f.out, text, r.plan)
@@ -68,7 +70,7 @@ func resumeResults(c campaign.Campaign, f runFlags, stderr io.Writer) (results, 
 	if r.environment, err = result.ReadEnvironment(f.out); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return results{}, errors.Join(err, dir.Close())
 	}
-	fmt.Fprintf(stderr, "resuming %s: %d records are there\n", f.out, len(recorded))
+	fmt.Fprintf(stderr, "resuming %s with %d records\n", f.out, len(recorded))
 	return r, nil
 }
 
@@ -82,7 +84,7 @@ func uncontrolled(dir string) bool {
 // fits tells what hinders this campaign from going on with what is recorded.
 func (r results) fits(c campaign.Campaign, f runFlags) error {
 	if f.nullTest && !r.plan.NullTest {
-		return errors.New("it was not begun with --null-test")
+		return errors.New("it was not started with --null-test")
 	}
 	f.nullTest = r.plan.NullTest
 	if err := r.plan.Same(newPlan(c, f)); err != nil {
@@ -134,7 +136,7 @@ func interrupted(err error, path string, dir *result.Dir, records int, f runFlag
 		err = errors.Join(errors.New("interrupted"), besides(err))
 	}
 	if there := dir.StillThere(); there == nil {
-		fmt.Fprintf(stderr, "%d records are safe; go on with: %s\n", records, resumeCommand(path, dir.Path, f))
+		fmt.Fprintf(stderr, "%d records are saved; resume with: %s\n", records, resumeCommand(path, dir.Path, f))
 	}
 	return errors.Join(err, dir.Close())
 }
@@ -158,6 +160,9 @@ func besides(err error) error {
 
 // resumeCommand goes on with a run, as it can be pasted into a shell.
 func resumeCommand(path, dir string, f runFlags) string {
+	if f.text != nil { // a copy with the flags' changes is in the directory
+		path = filepath.Join(dir, result.CampaignFile)
+	}
 	argv := []string{"cnibench", "run", path, "--resume", "--out", dir}
 	if f.study != nil {
 		argv = append(slices.Clone(f.study.argv), "--resume", "--out", dir)

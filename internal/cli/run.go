@@ -42,6 +42,12 @@ type runFlags struct {
 	dryRun    bool
 	json      bool
 	cniPath   []string
+	// builtin replaces a campaign file; text is then the campaign, and that of a
+	// file which --for changes.
+	builtin builtinFlags
+	text    []byte
+	// yes starts a built-in campaign on a cluster without asking.
+	yes bool
 	// allowPrivileged lets pods have all rights on their nodes.
 	allowPrivileged bool
 	// allowTuning lets a lab change settings of the whole machine.
@@ -62,38 +68,55 @@ type study struct {
 	show func(dir string) error
 }
 
+// runLong is the help of run.
+const runLong = `run measures every cell of a campaign in seeded random blocks, records each
+sample at once, and stops when every figure has reached its target or the time
+budget is spent. results/latest then points to the result.
+
+Without a file it measures the quickstart: five pod networks in the lab, on this
+machine. With --context NAME or --testbed kubernetes it measures the network of a
+cluster, after it has stated what it will create there; --yes starts without asking.
+cnibench init writes the same campaigns as YAML.
+
+To resume an interrupted or killed run, use --resume --out DIR.
+
+With --live you can read the growing report in a browser on this machine, at the
+address that is printed (from elsewhere: ssh -L). A browser on the machine that
+measures is a load on it.`
+
 func runCommand(stdout, stderr io.Writer) *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:   "run CAMPAIGN.yaml",
-		Short: "run a campaign and report what each network costs",
-		Long: `run measures every cell of a campaign in seeded random blocks, records each
-sample as it comes, and stops when every efficiency is known well enough.
-
-A run that was interrupted, or killed, goes on with --resume --out DIR.
-
-With --live the growing report can be read at an address that is printed: on this
-machine alone (from elsewhere: ssh -L), until the run ends. Pages are made between
-samples; a browser on the machine that measures is still a load on it.`,
-		Example: `  cnibench run examples/quickstart.yaml
+		Use:   "run [CAMPAIGN.yaml]",
+		Short: "measure what each network costs, and report it",
+		Long:  runLong,
+		Example: `  cnibench run
+  cnibench run --network bridge,flannel/vxlan --workload tcp_rr --for 2m
+  cnibench run --context admin@staging --yes
   cnibench run examples/quickstart.yaml --dry-run
-  cnibench run examples/quickstart.yaml --resume --out results/quickstart-1`,
-		Args: usageArgs(cobra.ExactArgs(1)),
+  cnibench run examples/quickstart.yaml --resume --out results/latest`,
+		Args: usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(cmd.Flags().Changed("seed")); err != nil {
 				return err
 			}
-			return runCampaign(cmd.Context(), args[0], f, stdout, stderr)
+			path, err := f.campaignText(args)
+			if err != nil {
+				return err
+			}
+			return runCampaign(cmd.Context(), path, f, cmd.InOrStdin(), stdout, stderr)
 		},
 	}
 	f.add(cmd.Flags())
+	f.builtin.add(cmd.Flags())
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "start a built-in campaign on a cluster without asking")
 	return cmd
 }
 
 // check refuses flags that contradict each other, and draws a seed where none is given.
 func (f *runFlags) check(seeded bool) error {
 	if f.resume && f.out == "" {
-		return usageError{errors.New("--resume needs --out DIR: the result directory to go on with")}
+		return usageError{errors.New("--resume needs --out DIR: the result directory to resume")}
 	}
 	if f.resume && seeded {
 		return usageError{errors.New("--seed cannot be changed by --resume: the order is in the directory's plan.json")}
@@ -102,7 +125,7 @@ func (f *runFlags) check(seeded bool) error {
 		return usageError{errors.New("--allow-changed-environment is for --resume: a new run has no environment yet")}
 	}
 	if f.live && f.dryRun {
-		return usageError{errors.New("--live shows what is measured, and --dry-run measures nothing: leave one out")}
+		return usageError{errors.New("--live shows a measurement and --dry-run measures nothing: use one of them")}
 	}
 	if !seeded {
 		f.seed = uint64(rand.Uint32())
@@ -115,22 +138,22 @@ func (f *runFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.testbed, "testbed", "", "where to run, in place of the campaign's: lab, hosts or kubernetes")
 	f.hosts.add(flags)
 	f.cluster.add(flags)
-	flags.StringVar(&f.image, "image", "", "the image of pods, for testbeds with a Kubernetes: this program's, from cnibench image (default: the one of this version)")
-	flags.BoolVar(&f.allowPrivileged, "allow-privileged", false, "let pods of a Kubernetes have all rights on their nodes, for the probes counters and stacks; without it these are absent")
-	flags.BoolVar(&f.allowTuning, "allow-host-tuning", false, "let profiles change settings of this whole machine, by Ansible and tuned, and put them back; without it a lab changes its namespaces alone")
+	flags.StringVar(&f.image, "image", "", "the image of cnibench that pods run, for testbeds kubernetes and hosts (default: the one of this version; see cnibench image)")
+	flags.BoolVar(&f.allowPrivileged, "allow-privileged", false, "run privileged pods, which the probes counters and stacks need on a cluster")
+	flags.BoolVar(&f.allowTuning, "allow-host-tuning", false, "let profiles change settings of the whole machine under a lab, with Ansible and tuned, and restore them; otherwise they change its namespaces only")
 	flags.StringVar(&f.out, "out", "", "result directory (default results/NAME-DATE-TIME)")
-	flags.BoolVar(&f.resume, "resume", false, "go on with the run in --out; nothing is measured twice")
+	flags.BoolVar(&f.resume, "resume", false, "resume the run in --out; nothing is measured twice")
 	flags.BoolVar(&f.elsewhere, "allow-changed-environment", false, "with --resume: go on although cnibench, kernel, processors or cluster are others than those of the recorded samples; the report warns of it")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the random order (default: a random one, recorded)")
-	flags.BoolVar(&f.nullTest, "null-test", false, "measure each network against itself, under two names: what differs then is this machine's noise")
-	flags.BoolVar(&f.live, "live", false, "serve the growing report on loopback while the run goes on")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "print the plan, the number of samples, the expected time and the tools' command lines; measure nothing")
+	flags.BoolVar(&f.nullTest, "null-test", false, "measure each network twice and compare it with itself: the difference is this machine's noise")
+	flags.BoolVar(&f.live, "live", false, "serve the growing report on loopback during the run")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "print the plan, the number of samples, the expected time and the tools' command lines, without measuring")
 	flags.BoolVar(&f.json, "json", false, "print the result, or with --dry-run the plan, as JSON")
-	flags.StringSliceVar(&f.cniPath, "cni-path", nil, "folders to look for CNI plugins in, before the usual ones")
+	flags.StringSliceVar(&f.cniPath, "cni-path", nil, "folders to search for CNI plugins, before the usual ones")
 }
 
-func runCampaign(ctx context.Context, path string, f runFlags, stdout, stderr io.Writer) error {
-	c, err := loadCampaign(path, f.testbed, stderr)
+func runCampaign(ctx context.Context, path string, f runFlags, in io.Reader, stdout, stderr io.Writer) error {
+	c, err := loadCampaign(path, f.text, f.testbed, stderr)
 	if err != nil {
 		return err
 	}
@@ -138,19 +161,19 @@ func runCampaign(ctx context.Context, path string, f runFlags, stdout, stderr io
 		c = c.Uncontrolled()
 	}
 	if c.Testbed == campaign.Hosts && f.allowTuning {
-		return usageError{errors.New("--allow-host-tuning is for a lab on this machine; the hosts of an inventory are tuned without it")}
+		return usageError{errors.New("--allow-host-tuning requires testbed lab; hosts of an inventory are tuned without it")}
 	}
 	if c.Testbed != campaign.Hosts && f.hosts.inventory != "" {
-		return usageError{fmt.Errorf("--inventory is for --testbed hosts, and this campaign's is %s", c.Testbed)}
+		return usageError{fmt.Errorf("--inventory requires testbed hosts; this campaign uses %s", c.Testbed)}
 	}
 	if c.Testbed != campaign.Kubernetes && f.cluster != (clusterFlags{}) {
-		return usageError{fmt.Errorf("--kubeconfig, --context and --namespace are for --testbed kubernetes, and this campaign's is %s", c.Testbed)}
+		return usageError{fmt.Errorf("--kubeconfig, --context and --namespace require testbed kubernetes; this campaign uses %s", c.Testbed)}
 	}
 	if f.image != "" && c.Testbed == "lab" {
-		return usageError{errors.New("--image is of pods of a Kubernetes, and this campaign's testbed is lab")}
+		return usageError{errors.New("--image requires testbed kubernetes or hosts; this campaign uses lab")}
 	}
 	if f.allowPrivileged && c.Testbed == "lab" {
-		return usageError{errors.New("--allow-privileged is of pods of a Kubernetes, and this campaign's testbed is lab")}
+		return usageError{errors.New("--allow-privileged requires testbed kubernetes or hosts; this campaign uses lab")}
 	}
 	if c.Testbed == campaign.Kubernetes {
 		if err := nameClusters(path, &c, f); err != nil {
@@ -167,6 +190,11 @@ func runCampaign(ctx context.Context, path string, f runFlags, stdout, stderr io
 	}
 	for _, note := range c.Notes() {
 		fmt.Fprintln(stderr, "note: "+note)
+	}
+	if c.Testbed == campaign.Kubernetes && path == builtinName {
+		if err := announce(ctx, c, f, in, stderr); err != nil {
+			return err
+		}
 	}
 	if c.Testbed == campaign.Kubernetes {
 		return runOnClusters(ctx, path, c, f, stdout, stderr)
@@ -210,8 +238,15 @@ func runOn(ctx context.Context, bed testbed.Testbed, path string, c campaign.Cam
 	return into.dir.Path, showRun(into.dir.Path, sum, f.json, stdout, stderr)
 }
 
-func loadCampaign(path, testbed string, stderr io.Writer) (campaign.Campaign, error) {
-	c, err := campaign.Load(path, known())
+// loadCampaign reads the campaign in a file, or in text where that is given.
+func loadCampaign(path string, text []byte, testbed string, stderr io.Writer) (campaign.Campaign, error) {
+	var c campaign.Campaign
+	var err error
+	if text == nil {
+		c, err = campaign.Load(path, known())
+	} else {
+		c, err = campaign.Parse(path, text, known())
+	}
 	if err != nil {
 		return c, usageError{err}
 	}
@@ -226,7 +261,7 @@ func loadCampaign(path, testbed string, stderr io.Writer) (campaign.Campaign, er
 				fmt.Fprintln(stderr, "note: "+note)
 			}
 		} else if c.Testbed == campaign.Kubernetes || testbed == "lab" && slices.ContainsFunc(c.Networks, func(n campaign.Network) bool { return n.Name == campaign.Detected }) {
-			return c, usageError{fmt.Errorf("%s is for Kubernetes: what it measures is found out there, and the testbed %s is told; write another campaign", path, testbed)}
+			return c, usageError{fmt.Errorf("%s requires testbed kubernetes, because it measures the network that a cluster has; for --testbed %s name networks of the lab", path, testbed)}
 		}
 		c = c.On(testbed, known())
 	}
@@ -237,7 +272,7 @@ func loadCampaign(path, testbed string, stderr io.Writer) (campaign.Campaign, er
 // runs left.
 func openLab(ctx context.Context, runner *exec.Runner, c campaign.Campaign, f runFlags, stderr io.Writer) (*lab.Lab, error) {
 	if os.Getuid() != 0 {
-		return nil, errors.New("the lab makes network namespaces, which needs root: run it with sudo")
+		return nil, errors.New("the lab creates network namespaces, which requires root: run it with sudo")
 	}
 	o, err := labOptions(runner, f.cniPath, "run")
 	if err != nil {
@@ -275,7 +310,11 @@ func measure(ctx context.Context, c campaign.Campaign, bed testbed.Testbed, into
 		defer func() { err = errors.Join(err, shown.Close()) }()
 		o.Observer = shown
 	}
-	return bench.Run(ctx, o)
+	sum, err = bench.Run(ctx, o)
+	if len(sum.Samples) > 0 {
+		err = errors.Join(err, linkLatest(into.dir.Path))
+	}
+	return sum, err
 }
 
 // showRun writes report.html and prints the answer.
@@ -300,7 +339,20 @@ func showRun(dir string, sum bench.Summary, asJSON bool, stdout, stderr io.Write
 		return err
 	}
 	fmt.Fprintf(stderr, "report: %s\n", html)
+	if lost := failedSamples(in); lost > 0 {
+		fmt.Fprintf(stderr, "%d samples failed, and no retry replaced them: cnibench report %s --long lists the reasons\n", lost, dir)
+		return silentError{exitSamplesFailed}
+	}
 	return nil
+}
+
+// failedSamples counts the failed samples that no retry replaced.
+func failedSamples(in report.Input) int {
+	n := 0
+	for _, s := range in.Analysis.Cells {
+		n += s.Failed - s.Recovered
+	}
+	return n
 }
 
 // planned is the JSON of --dry-run.

@@ -51,6 +51,11 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", built+string(os.PathListSeparator)+os.Getenv("PATH")+":/usr/sbin:/sbin")
 			env.Setenv("LC_ALL", "C.UTF-8")
+			examples, err := filepath.Abs("../../examples")
+			if err != nil {
+				return err
+			}
+			env.Setenv("EXAMPLES", examples)
 			// Scripts run side by side: each sees its own labs alone.
 			env.Setenv("CNIBENCH_STATE_DIR", filepath.Join(env.WorkDir, "labs"))
 			env.Defer(func() {

@@ -16,11 +16,14 @@ type terminal struct {
 	unicode bool
 }
 
+// isTerminal reports whether a person can type into f.
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
 func terminalOf(w io.Writer) terminal {
 	t := terminal{width: 80}
 	utf8 := os.Getenv("LC_ALL") + os.Getenv("LC_CTYPE") + os.Getenv("LANG")
 	t.unicode = strings.Contains(strings.ToLower(strings.ReplaceAll(utf8, "-", "")), "utf8")
-	f, ok := w.(*os.File)
+	f, ok := screenOf(w).(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return t
 	}

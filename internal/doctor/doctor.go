@@ -1,5 +1,5 @@
-// Package doctor tells what can be measured on this machine, what is missing,
-// and the command that mends it. It only looks: nothing is changed.
+// Package doctor reports what can be measured on this machine, what is missing,
+// and the command that fixes it. It only looks: nothing is changed.
 package doctor
 
 import (
@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/cni"
@@ -39,7 +40,7 @@ type Check struct {
 	Detail string `json:"detail"`
 	// NeededFor says what goes without it.
 	NeededFor string `json:"needed_for,omitempty"`
-	// Cure is the command or setting that mends it, as it can be pasted.
+	// Cure is the command or setting that fixes it, as it can be pasted.
 	Cure string `json:"cure,omitempty"`
 	// Required: without it no lab can run here.
 	Required bool `json:"required,omitempty"`
@@ -121,10 +122,42 @@ func Run(ctx context.Context, o Options) []Check {
 	checks = append(checks, o.counters()...)
 	checks = append(checks, o.stacks())
 	checks = append(checks, o.edges()...)
-	return append(checks, o.machine()...)
+	checks = append(checks, o.machine()...)
+	return append(checks, o.networks(checks))
 }
 
-// CanRunLab is nil where the quickstart can run; else it names each required
+// networks counts the pod networks that the lab can build on this machine: those
+// that no missing check is needed for.
+func (o Options) networks(checks []Check) Check {
+	lacking := map[string]bool{}
+	for _, c := range checks {
+		if c.Status != Missing {
+			continue
+		}
+		for name := range strings.SplitSeq(c.NeededFor, ", ") {
+			lacking[name] = true
+		}
+	}
+	all, can := 0, 0
+	for _, n := range o.Networks {
+		if result.IsRung(n.Name) || n.Name == result.HostNetwork {
+			continue
+		}
+		all++
+		if !lacking[n.Name] {
+			can++
+		}
+	}
+	c := Check{Area: labArea, Name: "networks", Status: OK, Detail: fmt.Sprintf("%d of %d can be built on this machine", can, all), NeededFor: "campaigns that name them"}
+	if can < all {
+		c.Status, c.Cure = Limited, "cnibench list networks"
+	}
+	return c
+}
+
+const labArea = "lab"
+
+// CanRunLab is nil if the quickstart can run; otherwise it names each required
 // thing that is missing, with its cure.
 func CanRunLab(checks []Check) error {
 	var errs []error

@@ -186,7 +186,7 @@ func TestThisMachine(t *testing.T) {
 	}
 	for line := range strings.Lines(text.String()) {
 		line = strings.TrimRight(line, "\n")
-		if utf8.RuneCountInString(line) > width && !strings.Contains(line, "mend: ") && strings.Contains(strings.TrimSpace(line), " ") {
+		if utf8.RuneCountInString(line) > width && !strings.Contains(line, "fix: ") && strings.Contains(strings.TrimSpace(line), " ") {
 			t.Errorf("over %d columns: %s", width, line)
 		}
 	}

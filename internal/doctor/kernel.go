@@ -36,7 +36,7 @@ func (o Options) kernel() (checks []Check, have map[string]error) {
 		case lacks(err):
 			c.Status, c.Detail, c.Cure = Missing, fmt.Sprintf("%s (%v)", f.Doc, err), f.Mend
 		case err != nil:
-			c.Status, c.Detail = Limited, "cannot be told: "+err.Error()
+			c.Status, c.Detail = Limited, "unknown: "+err.Error()
 		}
 		checks = append(checks, c)
 	}
@@ -78,7 +78,7 @@ func (o Options) release() Check {
 	c := Check{Area: kernelArea, Name: "Linux"}
 	text, err := os.ReadFile(filepath.Join(o.Proc, "sys/kernel/osrelease"))
 	if err != nil {
-		c.Status, c.Detail = Limited, "release cannot be told: "+err.Error()
+		c.Status, c.Detail = Limited, "release unknown: "+err.Error()
 		return c
 	}
 	c.Status, c.Detail = OK, strings.TrimSpace(string(text))

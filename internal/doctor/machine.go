@@ -26,7 +26,7 @@ func (o Options) processors() []Check {
 	steal := Check{Area: machineArea, Name: "steal", NeededFor: "figures that are this machine's own"}
 	text, err := os.ReadFile(filepath.Join(o.Proc, "stat"))
 	if err != nil {
-		count.Status, count.Detail = Limited, "cannot be told: "+err.Error()
+		count.Status, count.Detail = Limited, "unknown: "+err.Error()
 		return []Check{count}
 	}
 	cpus := 0
@@ -43,7 +43,7 @@ func (o Options) processors() []Check {
 	steal.Status, steal.Detail = OK, fmt.Sprintf("%.2f %% of the CPU time since boot", percent)
 	switch {
 	case err != nil:
-		steal.Status, steal.Detail = Limited, "cannot be told: "+err.Error()
+		steal.Status, steal.Detail = Limited, "unknown: "+err.Error()
 	case percent > 1:
 		steal.Status, steal.Cure = Limited, "a machine that is not shared; or more blocks (sampling.max_blocks)"
 	}
@@ -78,7 +78,7 @@ func (o Options) clockSource() Check {
 	file := filepath.Join(o.Sys, "devices/system/clocksource/clocksource0/current_clocksource")
 	text, err := os.ReadFile(file)
 	if err != nil {
-		c.Status, c.Detail = Limited, "cannot be told: "+err.Error()
+		c.Status, c.Detail = Limited, "unknown: "+err.Error()
 		return c
 	}
 	c.Status, c.Detail = OK, strings.TrimSpace(string(text))
@@ -97,7 +97,7 @@ func (o Options) governor() Check {
 	for _, f := range files {
 		text, err := os.ReadFile(f)
 		if err != nil {
-			c.Status, c.Detail = Limited, "cannot be told: "+err.Error()
+			c.Status, c.Detail = Limited, "unknown: "+err.Error()
 			return c
 		}
 		if g := strings.TrimSpace(string(text)); !slices.Contains(found, g) {
@@ -132,7 +132,7 @@ func (o Options) diskSpace() Check {
 		free, err = o.FreeBytes(dir)
 	}
 	if err != nil {
-		c.Status, c.Detail = Limited, "cannot be told: "+err.Error()
+		c.Status, c.Detail = Limited, "unknown: "+err.Error()
 		return c
 	}
 	c.Status, c.Detail = OK, fmt.Sprintf("%.0f MB free at %s", free/1e6, dir)

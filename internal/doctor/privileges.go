@@ -18,13 +18,13 @@ func (o Options) privileges() []Check {
 	status, err := os.ReadFile(filepath.Join(o.Proc, "self/status"))
 	if err != nil {
 		return []Check{{Area: rightsArea, Name: "root", Status: Missing, Required: true,
-			Detail: "cannot be told: " + err.Error(), Cure: "mount -t proc proc /proc"}}
+			Detail: "unknown: " + err.Error(), Cure: "mount -t proc proc /proc"}}
 	}
 	checks := []Check{root(string(status))}
 	capabilities, err := strconv.ParseUint(field(string(status), "CapEff:"), 16, 64)
 	if err != nil {
 		checks = append(checks, Check{Area: rightsArea, Name: "capabilities", Status: Missing, Required: true,
-			Detail: "cannot be told: " + err.Error()})
+			Detail: "unknown: " + err.Error()})
 	}
 	for _, c := range []struct {
 		name, neededFor string
@@ -56,7 +56,7 @@ func root(status string) Check {
 	c := Check{Area: rightsArea, Name: "root", Status: OK, NeededFor: "every lab", Required: true}
 	ids := strings.Fields(field(status, "Uid:"))
 	if len(ids) < 2 {
-		c.Status, c.Detail = Missing, "cannot be told: no Uid in /proc/self/status"
+		c.Status, c.Detail = Missing, "unknown: no Uid in /proc/self/status"
 		return c
 	}
 	c.Detail = "user id " + ids[1]
@@ -84,12 +84,12 @@ func (o Options) openFiles() Check {
 	c := Check{Area: rightsArea, Name: "open files", NeededFor: "labs of many pods"}
 	text, err := os.ReadFile(filepath.Join(o.Proc, "self/limits"))
 	if err != nil {
-		c.Status, c.Detail = Limited, "cannot be told: "+err.Error()
+		c.Status, c.Detail = Limited, "unknown: "+err.Error()
 		return c
 	}
 	limits := strings.Fields(field(string(text), "Max open files"))
 	if len(limits) < 2 {
-		c.Status, c.Detail = Limited, "cannot be told: no line Max open files in /proc/self/limits"
+		c.Status, c.Detail = Limited, "unknown: no line Max open files in /proc/self/limits"
 		return c
 	}
 	c.Status, c.Detail = OK, fmt.Sprintf("at most %s (hard limit %s)", limits[0], limits[1])

@@ -43,7 +43,7 @@ func (o Options) profile(p profile.Profile) Check {
 	}
 	settings, err := o.TryProfile(p)
 	if err != nil {
-		c.Status, c.Detail = Limited, "cannot be told: "+err.Error()
+		c.Status, c.Detail = Limited, "unknown: "+err.Error()
 		return c
 	}
 	var not []string

@@ -12,7 +12,7 @@ import (
 const width = 80
 
 // WriteText shows the checks to people, grouped by area: one line for what is
-// there; for what is not, also what it is needed for and what mends it. A cure
+// there; for what is not, also what it is needed for and what fixes it. A cure
 // is never broken over lines, so that it can be pasted.
 func WriteText(w io.Writer, checks []Check, color bool) error {
 	var b strings.Builder
@@ -20,6 +20,7 @@ func WriteText(w io.Writer, checks []Check, color bool) error {
 	for _, c := range checks {
 		names = max(names, utf8.RuneCountInString(c.Name))
 	}
+	b.WriteString(verdict(checks) + "\n")
 	area := ""
 	for _, c := range checks {
 		if c.Area != area {
@@ -31,7 +32,6 @@ func WriteText(w io.Writer, checks []Check, color bool) error {
 		}
 		writeCheck(&b, c, names, color)
 	}
-	b.WriteString("\n" + verdict(checks))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -52,7 +52,7 @@ func writeCheck(b *strings.Builder, c Check, names int, color bool) {
 		writeWrapped(b, "needed for: "+c.NeededFor, indent)
 	}
 	if c.Cure != "" {
-		fmt.Fprintf(b, "%smend: %s\n", strings.Repeat(" ", indent), c.Cure)
+		fmt.Fprintf(b, "%sfix: %s\n", strings.Repeat(" ", indent), c.Cure)
 	}
 }
 
@@ -87,17 +87,53 @@ func writeWrapped(b *strings.Builder, text string, indent int) {
 	b.WriteByte('\n')
 }
 
+// verdict is the answer in short: "ready: lab with 38 of 45 networks; missing:
+// kernel features (ipip, gre), perf counters (cycles)".
 func verdict(checks []Check) string {
-	counts := map[Status]int{}
+	counts, missing, areas := map[Status]int{}, map[string][]string{}, []string{}
+	networks := ""
 	for _, c := range checks {
 		counts[c.Status]++
+		if c.Area == labArea {
+			networks, _, _ = strings.Cut(c.Detail, " can be built")
+		}
+		if c.Status != Missing {
+			continue
+		}
+		if missing[c.Area] == nil {
+			areas = append(areas, c.Area)
+		}
+		missing[c.Area] = append(missing[c.Area], c.Name)
 	}
-	text := fmt.Sprintf("%d ok, %d limited, %d missing\n", counts[OK], counts[Limited], counts[Missing])
+	text := "ready: lab"
+	switch {
+	case CanRunLab(checks) != nil:
+		text = "not ready: the lab cannot run on this machine"
+	case networks != "":
+		text += " with " + networks + " networks"
+	}
+	var parts []string
+	for _, area := range areas {
+		names := missing[area]
+		if len(names) > namedMissing {
+			names = append(names[:namedMissing:namedMissing], fmt.Sprintf("%d more", len(names)-namedMissing))
+		}
+		parts = append(parts, fmt.Sprintf("%s (%s)", area, strings.Join(names, ", ")))
+	}
+	if len(parts) > 0 {
+		text += "; missing: " + strings.Join(parts, ", ")
+	}
+	var b strings.Builder
+	writeWrapped(&b, text, 0)
+	fmt.Fprintf(&b, "%d ok, %d limited, %d missing. Next: ", counts[OK], counts[Limited], counts[Missing])
 	if CanRunLab(checks) != nil {
-		return text + "The lab cannot run here.\n"
+		return b.String() + "run the commands after \"fix:\" below\n"
 	}
-	return text + "The lab can run here: cnibench run examples/quickstart.yaml\n"
+	return b.String() + "cnibench run\n"
 }
+
+// namedMissing is how many missing things of an area the verdict names.
+const namedMissing = 3
 
 // WriteJSON writes the checks for programs.
 func WriteJSON(w io.Writer, checks []Check) error {

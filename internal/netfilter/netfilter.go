@@ -194,7 +194,7 @@ func (w *walk) enters(c *chain) (float64, error) {
 	n := 0.0
 	if c.Base {
 		if c.Policy == nil {
-			return 0, fmt.Errorf("%w: chain %s %s does not count those that come to its end", ErrNotCounted, c.Table, c.Name)
+			return 0, fmt.Errorf("%w: chain %s %s does not count the packets that reach its end", ErrNotCounted, c.Table, c.Name)
 		}
 		found, err := w.foundVerdict(c)
 		if err != nil {

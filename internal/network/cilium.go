@@ -54,7 +54,7 @@ func ciliumNative() Network {
 func ciliumNativePolicy() Network {
 	return ciliumVariant{
 		name: "cilium/native-policy", policy: true,
-		summary: "Cilium's eBPF host routing without encapsulation, each packet tracked and held against a policy",
+		summary: "Cilium's eBPF host routing without encapsulation, each packet tracked and checked against a policy",
 	}.network()
 }
 
@@ -68,7 +68,7 @@ func ciliumVXLAN() Network {
 func ciliumVXLANPolicy() Network {
 	return ciliumVariant{
 		name: "cilium/vxlan-policy", tunnel: "vxlan", policy: true, needs: []netns.Feature{netns.VXLAN()},
-		summary: "Cilium's eBPF datapath, VXLAN between nodes, each packet tracked and held against a policy",
+		summary: "Cilium's eBPF datapath, VXLAN between nodes, each packet tracked and checked against a policy",
 	}.network()
 }
 

@@ -184,7 +184,8 @@ func TestCommandSearch(t *testing.T) {
 		"cnibench list networks links":   false,
 		"cnibench list netwerks":         false,
 		"cnibench docter":                false,
-		"cnibench run":                   false,
+		"cnibench run":                   true,
+		"cnibench run a b":               false,
 		"make tests":                     false,
 	} {
 		if err := takes(t, command{line: line}); (err == nil) != ok {

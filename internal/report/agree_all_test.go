@@ -69,7 +69,7 @@ func checkScreen(t *testing.T, d *document, r jsonReport, text string) {
 				continue
 			}
 			name := d.name(x.Network)
-			want[name] = append(want[name], unit.Percent(x.Efficiency.Value, halfwidth(*x.Efficiency)))
+			want[name] = append(want[name], change(g.Goal, *x.Efficiency))
 		}
 	}
 	seen := 0

@@ -10,7 +10,7 @@ import (
 )
 
 // answer says in a sentence or two per traffic which network leads, and which
-// cannot be told apart.
+// are tied.
 func answer(d *document) []block {
 	var out []block
 	if d.Analysis.NullTest != nil {
@@ -41,7 +41,7 @@ func answer(d *document) []block {
 func (d *document) missing() []string {
 	var out []string
 	if len(d.Analysis.Cells) == 0 {
-		return []string{"There are no records: nothing was measured. Start or go on with cnibench run."}
+		return []string{"There are no records: nothing was measured. Start or resume the campaign with cnibench run."}
 	}
 	ok, baselines, networks := 0, 0, map[string]bool{}
 	for _, s := range d.Analysis.Cells {
@@ -58,18 +58,16 @@ func (d *document) missing() []string {
 	case ok == 0:
 		out = append(out, "No cell could be measured: every sample failed or is unsupported; the reasons are below.")
 	case baselines == 0 && d.planned(result.HostNetwork) > 0:
-		out = append(out, "No sample of the baseline (host) was measured, so there are absolute values only and no efficiency yet.")
+		out = append(out, "The bare network (host) has no sample yet, so there are only absolute values.")
 	case baselines == 0:
-		out = append(out, "There is no baseline: the network host was not measured, so there are absolute values only and no efficiency. Add host to the campaign's networks.")
-	case len(networks) == 0:
-		out = append(out, "Only the baseline (host) was measured: there is no network to hold against it. Add one to the campaign's networks.")
-	case len(networks) == 1:
-		out = append(out, "Only one network was measured beside the baseline: there is nothing to rank.")
+		out = append(out, "The bare network (host) was not measured, so networks are compared with the first one only. Add host to the campaign's networks.")
+	case len(networks) == 0 && len(d.Analysis.Factors) == 0:
+		out = append(out, "Only the bare network (host) was measured, at one level of every factor: there is nothing to compare. Add a network, or a second profile, MTU or message size.")
 	}
 	if d.Environment == nil {
-		out = append(out, "There is no environment.json: the run ended before its testbed stood, or was not begun.")
+		out = append(out, "There is no environment.json: the run ended before its testbed was up.")
 	} else if d.Environment.Finished.IsZero() {
-		out = append(out, "The run did not come to its end. Go on with it by cnibench run --resume.")
+		out = append(out, "The run did not finish. Resume it with cnibench run --resume.")
 	}
 	return out
 }
@@ -84,7 +82,7 @@ func (d *document) sentence(g *group, t result.Cell) string {
 	for _, r := range rankings {
 		switch {
 		case r.LinkBound:
-			s += "Link-bound, cannot rank: all of them fill the link" + d.linkLimit(g, t) + ". "
+			s += "All networks fill the link, so this metric cannot rank them" + d.linkLimit(g, t) + ". "
 		case len(rankings) > 1:
 			m, _ := findMetric(r.Metric)
 			s += "By " + m.Label + ": " + d.order(g, t, r)
@@ -144,7 +142,7 @@ func (d *document) figure(c stat.CellSummary) string {
 	return "gives " + m.Format(e.Value, halfwidth(e))
 }
 
-// order says who leads, who is last, and who cannot be told apart.
+// order says who leads, who is last, and who is tied.
 func (d *document) order(g *group, t result.Cell, r stat.Ranking) string {
 	var first, last []stat.Ranked
 	var busy []string
@@ -162,24 +160,24 @@ func (d *document) order(g *group, t result.Cell, r stat.Ranking) string {
 	s := ""
 	switch {
 	case len(first) == len(r.Ranked):
-		s = "All share the first place: none can be told apart from the best. "
+		s = "All are tied: no significant difference. "
 	case len(first) == 1:
-		s = d.name(first[0].Network) + " is first: it " + d.rankedFigure(g, t, r, first[0]) + ". "
+		s = d.name(first[0].Network) + " is 1st: it " + d.rankedFigure(g, t, r, first[0]) + ". "
 	case len(first) > 1:
 		var names []string
 		for _, n := range first {
 			names = append(names, d.name(n.Network))
 		}
-		s = and(names) + " share the first place; the first of them " + d.rankedFigure(g, t, r, first[0]) + ". "
+		s = and(names) + " are tied for 1st; the first of them " + d.rankedFigure(g, t, r, first[0]) + ". "
 	}
 	if len(last) == 1 && len(r.Ranked) > 1 {
 		s += d.name(last[0].Network) + " is last: it " + d.rankedFigure(g, t, r, last[0]) + ". "
 	}
 	if tied := d.tieWords(r); len(tied) > 0 {
-		s += "Cannot tell apart: " + strings.Join(tied, "; ") + ". "
+		s += "Tied: " + strings.Join(tied, "; ") + ". "
 	}
 	if len(busy) > 0 {
-		s += "A core was at least 95 % busy with " + and(busy) + ": there the processor is the limit. "
+		s += "A core was at least 95 % busy with " + and(busy) + ": the processor is the limit. "
 	}
 	return s
 }
@@ -239,19 +237,19 @@ func (d *document) progress() []string {
 	if open == 0 {
 		return nil
 	}
-	s := fmt.Sprintf("Not yet inside the target of ±%g %%: %d of %s.", 100*target, open, count(all, "cell", "cells"))
+	s := fmt.Sprintf("%d of %s missed the target of ±%g %%.", open, count(all, "cell", "cells"), 100*target)
 	if more(most) > 0 {
-		s += fmt.Sprintf(" The most is needed by %s, %s: about %s blocks (%d so far).", d.name(most.Cell.Network), most.Cell.Traffic(),
+		s += fmt.Sprintf(" %s, %s needs the most: about %s blocks (%d so far).", d.name(most.Cell.Network), most.Cell.Traffic(),
 			unit.Rough(most.Progress.BlocksNeeded), most.Progress.Blocks)
 	}
 	if unknown > 0 {
-		s += fmt.Sprintf(" For %s it cannot be said yet how many.", count(unknown, "cell", "cells"))
+		s += fmt.Sprintf(" The number that %s needs is not known yet.", count(unknown, "cell", "cells"))
 	}
 	raise := "max_blocks"
 	if c := d.Campaign.Sampling; c.MaxSeconds > 0 && d.Tally.Blocks() < c.MaxBlocks {
 		raise = "max_seconds"
 	}
-	return []string{s + " Raise sampling." + raise + ", or take a wider target."}
+	return []string{s + " Raise sampling." + raise + ", or set a wider target."}
 }
 
 func more(s stat.CellSummary) int { return max(0, s.Progress.BlocksNeeded-s.Progress.Blocks) }

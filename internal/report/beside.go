@@ -78,7 +78,7 @@ func (d *document) barChart(g *group, f family, rows []entry, metric string) *ch
 		return nil
 	}
 	if len(g.baselines) == 0 {
-		c.Words += " The bare network was not measured, so there is nothing to hold them against."
+		c.Words += " The bare network was not measured, so there is nothing to compare them with."
 	}
 	return c
 }

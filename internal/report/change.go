@@ -101,7 +101,7 @@ func (d *document) change(all []Change, x ExplainedTraffic, cell result.Cell, wh
 	values := fmt.Sprintf("%s instead of %s of %s", x.say(then), x.say(x.Now), x.label)
 	switch {
 	case !c.ToldApart:
-		c.Words = fmt.Sprintf("%s: for %s, %s took %s: no difference that could be told from noise.", what, x.Traffic, measured, values)
+		c.Words = fmt.Sprintf("%s: for %s, %s took %s: no difference beyond the noise.", what, x.Traffic, measured, values)
 	default:
 		c.Words = fmt.Sprintf("%s: for %s, %s took %s, %s.", what, x.Traffic, measured, values, percentMore(then.Value-x.Now.Value, x.Now.Value))
 	}

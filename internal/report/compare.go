@@ -71,7 +71,7 @@ func comparisonSummary(c stat.Comparison) string {
 			case stat.Same:
 				words = "without a difference beyond the threshold"
 			case stat.CannotTell:
-				words = "that cannot be told"
+				words = "that is unknown"
 			}
 			parts = append(parts, fmt.Sprintf("%d %s", n[v], words))
 		}

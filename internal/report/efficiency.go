@@ -85,7 +85,7 @@ func (d *document) efficiencyTable(g *group) *table {
 		t.Rows = append(t.Rows, d.baselineRow(g, cluster, name))
 	}
 	if ranked {
-		t.Notes = append(t.Notes, "Behind a figure: its place; a span (1–3) is shared, cannot be told apart.")
+		t.Notes = append(t.Notes, "Behind a figure: its rank; 1–3 means 1st, 2nd or 3rd: the networks are tied.")
 	}
 	return t
 }

@@ -152,11 +152,11 @@ func (d *document) costSentence(x ExplainedTraffic) string {
 		p := perWorkOf(x.Attribution.Work)
 		more := *x.Attribution.More
 		if !apart(more) {
-			return fmt.Sprintf("%s, which cannot be told from the bare network's %s (%s).", s, x.say(*x.Baseline), p.plus(more))
+			return fmt.Sprintf("%s, not significantly different from the bare network's %s (%s).", s, x.say(*x.Baseline), p.plus(more))
 		}
 		return fmt.Sprintf("%s, %s (%s) against the bare network's %s.", s, p.plus(more), percentMore(more.Value, x.Baseline.Value), x.say(*x.Baseline))
 	case overlap(x.Now, *x.Baseline):
-		return fmt.Sprintf("%s, which cannot be told from the bare network's %s.", s, x.say(*x.Baseline))
+		return fmt.Sprintf("%s, not significantly different from the bare network's %s.", s, x.say(*x.Baseline))
 	}
 	return fmt.Sprintf("%s, %s against the bare network's %s.", s, percentMore(x.Now.Value-x.Baseline.Value, x.Baseline.Value), x.say(*x.Baseline))
 }

@@ -24,7 +24,7 @@ func nodeWords(e Explanation) []string {
 			switch {
 			case known && per.Value > most:
 				most = per.Value
-				rules = fmt.Sprintf("On a node a packet of %s is held against %s of %s, in %s.", x.Traffic,
+				rules = fmt.Sprintf("On a node a packet of %s passes %s of %s, in %s.", x.Traffic,
 					unit.Estimate(per.Value, math.NaN(), ""), count(round(r), "rule", "rules"), chainsMet(node))
 			case !known && rules == "":
 				chains = fmt.Sprintf("A node has %s in %s; how many of them a packet meets their counters do not tell.", count(round(r), "rule", "rules"), count(round(c), "chain", "chains"))
@@ -137,20 +137,20 @@ func sweepWords(e Explanation) []string {
 		told := toldAs(s.Cost, s.Cost[strings.LastIndex(s.Cost, "_")+1:])
 		say := func(v stat.Estimate) string {
 			if !apart(v) {
-				return fmt.Sprintf("adds nothing that could be told from noise (%s) to the %s", told.plus(v), told.label)
+				return fmt.Sprintf("adds nothing beyond the noise (%s) to the %s", told.plus(v), told.label)
 			}
 			return fmt.Sprintf("adds %s to the %s", strings.TrimPrefix(told.plus(v), "+"), told.label)
 		}
 		text := fmt.Sprintf("fewer policies: for %s with %s policies, each further one %s", s.Cell.Traffic(), numbers(s.Policies), say(s.PerPolicy))
 		switch met := s.RulesPerPacket; {
 		case s.PerRule != nil:
-			text += "; each further rule that its packets are held against on average, on their whole way, " + say(*s.PerRule)
+			text += "; each further rule that its packets pass on average, on their whole path, " + say(*s.PerRule)
 		case met != nil && met[1] == 0:
 			text += "; no packet meets a rule of netfilter on its way"
 		case met != nil:
-			text += fmt.Sprintf("; a packet is held against %s rules of netfilter on its way, however many policies there are", unit.Estimate(met[1], math.NaN(), ""))
+			text += fmt.Sprintf("; a packet passes %s netfilter rules on its path, for any number of policies", unit.Estimate(met[1], math.NaN(), ""))
 			if s.Cell.Workload != "tcp_crr" {
-				text += ": those of a connection that stands pass before (tcp_crr opens one for each transaction)"
+				text += ": those of a connection that is open pass before (tcp_crr opens one for each transaction)"
 			}
 		}
 		out = append(out, text+".")

@@ -64,9 +64,9 @@ func TestExplainNode(t *testing.T) {
 	golden(t, "explain-node.txt", text)
 	text = strings.Join(strings.Fields(text), " ")
 	for _, want := range []string{
-		"is held against 20 of 90 rules, in 12 of 46 chains", "4 rules in 2 chains; how many of them a packet meets their counters do not tell",
+		"passes 20 of 90 rules, in 12 of 46 chains", "4 rules in 2 chains; how many of them a packet meets their counters do not tell",
 		"23.1 MB resident in 1 process", "at least 768 B for 3 tracked connections", "with 0, 10 and 100 policies, each further one adds 60",
-		"to the CPU time of both ends per transaction; each further rule that its packets are held against on average, on their whole way, adds 15", "1 pod answers after 30", "of the kernel's memory",
+		"to the CPU time of both ends per transaction; each further rule that its packets pass on average, on their whole path, adds 15", "1 pod answers after 30", "of the kernel's memory",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text says nothing of %q", want)
@@ -92,12 +92,12 @@ func TestSweepWordsWithoutRules(t *testing.T) {
 		want     string
 	}{
 		{"tcp_crr", [2]float64{}, "no packet meets a rule of netfilter on its way."},
-		{"tcp_rr", [2]float64{41, 41.1}, "41.1 rules of netfilter on its way, however many policies there are: those of a connection that stands"},
-		{"tcp_crr", [2]float64{41, 41.1}, "however many policies there are."},
+		{"tcp_rr", [2]float64{41, 41.1}, "41.1 netfilter rules on its path, for any number of policies: those of a connection that is open"},
+		{"tcp_crr", [2]float64{41, 41.1}, "for any number of policies."},
 	} {
 		sweep.Cell.Workload, sweep.RulesPerPacket = c.workload, &c.met
 		got := sweepWords(Explanation{Sweeps: []stat.PolicySweep{sweep}})
-		if len(got) != 1 || !strings.Contains(got[0], c.want) || !strings.Contains(got[0], "nothing that could be told from noise") {
+		if len(got) != 1 || !strings.Contains(got[0], c.want) || !strings.Contains(got[0], "nothing beyond the noise") {
 			t.Errorf("%s: %q", c.workload, got)
 		}
 	}

@@ -88,7 +88,7 @@ func joinFigures(words []string) []string {
 	var out []string
 	for i, w := range words {
 		sign := func(w string) bool { return w == "±" || w == "+-" }
-		if i > 0 && (strings.HasPrefix(w, "%") || sign(w) || sign(words[i-1])) {
+		if i > 0 && (strings.HasPrefix(w, "%") || strings.HasPrefix(w, "±") || strings.HasPrefix(w, "+-") || sign(w) || sign(words[i-1])) {
 			out[len(out)-1] += " " + w
 			continue
 		}

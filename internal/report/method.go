@@ -12,7 +12,7 @@ func method(d *document) []block {
 		"Each cell (a network, a path, a traffic and the settings) is measured once in every block, and the order within a block is random. What drifts on the machine hits all networks alike.",
 		"Efficiency is a cell against the bare network (host) with the same traffic, taken inside each block; the figure is the geometric mean over the blocks. 100 % costs nothing. More than 100 % is shown as it is.",
 		"The figure after ± is half of a " + sure + " interval. The uncertainty of the bare network is in it, because each block has its own.",
-		"Networks get different places only when they differ beyond chance, tested in pairs within blocks and corrected for the number of pairs (Holm). Networks that share a place cannot be told apart by this campaign.",
+		"Networks get different ranks only when they differ beyond chance, tested in pairs within blocks and corrected for the number of pairs (Holm). Networks with ranks in common are tied in this campaign.",
 		"Networks that all fill the link are not ranked by throughput: the link is then what was measured.",
 		"Absolute values are medians over blocks. Latency percentiles come from merged histograms; percentiles are never averaged.",
 		"A value that was not measured is absent; it is never 0. A failed sample has its reason and counts in no figure.",

@@ -13,7 +13,7 @@ func noise(d *document) []block {
 		return nil
 	}
 	if len(n.Pairs) == 0 {
-		return []block{para("Each network was to be held against itself, but no block has both of a pair yet.")}
+		return []block{para("Each network was to be compared with itself, but no block has both of a pair yet.")}
 	}
 	return []block{list(noiseWords(*n)), {Table: d.noiseTable(*n)}}
 }

@@ -176,7 +176,7 @@ func (x expectation) parts(s stat.CellSummary, on func(section, title, series st
 			m, _ := unit.FindMetric(metric)
 			label := m.Label
 			if metric == "pod_added_mean_seconds" {
-				label = "CNI ADD, its steps not told apart"
+				label = "CNI ADD, not split into steps"
 			}
 			x.plain(on("setup", traffic+": until a pod answers, by step", label), name, e.Value)
 		}

@@ -44,7 +44,7 @@ func WriteRecommendation(w io.Writer, r stat.Recommendation, env *result.Environ
 		}
 	}
 	for _, m := range d.recommendedModels(r) {
-		lines = append(lines, sc.wrap("model, rebuilt from kernel parts: "+m, modelMark+" ", "  ")...)
+		lines = append(lines, sc.wrap("datapath rebuilt by cnibench: "+m, modelMark+" ", "  ")...)
 	}
 	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
 	return err
@@ -59,23 +59,23 @@ func (d *document) recommendation(r stat.Recommendation) []string {
 	}
 	var out []string
 	if r.Sure {
-		out = append(out, fmt.Sprintf("For %s take %s: all others were shown to be worse, at %g %%.", goalWord(r.Question.Goal), take, 100*r.Confidence))
+		out = append(out, fmt.Sprintf("For %s take %s: all others are worse, with %g %% confidence.", goalWord(r.Question.Goal), take, 100*r.Confidence))
 	} else {
 		best := "the best figure"
 		if r.Question.Goal == stat.Balanced {
 			best = "the least of the largest losses"
 		}
-		out = append(out, fmt.Sprintf("For %s: cannot tell. %s has %s, but cannot be told apart, at %g %%, from %s.",
-			goalWord(r.Question.Goal), take, best, 100*r.Confidence, and(d.runnersUp(r))))
+		out = append(out, fmt.Sprintf("For %s: undecided. %s has %s, but is tied with %s at %g %% confidence.",
+			goalWord(r.Question.Goal), take, best, and(d.runnersUp(r)), 100*r.Confidence))
 	}
 	out = append(out, "Judged by "+judgedBy(r)+".")
 	if r.WorstLoss != nil {
-		out = append(out, fmt.Sprintf("It loses most in %s: %s against the best there.", goalWord(r.WorstLoss.Goal), lossWords(*r.WorstLoss)))
+		out = append(out, fmt.Sprintf("It loses most in %s: %s compared with the best.", goalWord(r.WorstLoss.Goal), lossWords(*r.WorstLoss)))
 	}
 	return append(append(out, d.costOfError(r)...), d.settleWords(r)...)
 }
 
-// runnersUp are those that cannot be told apart from what to take.
+// runnersUp are those tied with what to take.
 func (d *document) runnersUp(r stat.Recommendation) []string {
 	var out []string
 	for _, o := range r.Others {
@@ -113,14 +113,14 @@ func judgedBy(r stat.Recommendation) string {
 func (d *document) costOfError(r stat.Recommendation) []string {
 	switch {
 	case r.Sure && r.Question.Goal == stat.Balanced:
-		return []string{"What it costs to be wrong: nothing that was measured; any other loses more where it is worst."}
+		return []string{"What it costs to be wrong: nothing that was measured; the largest loss of every other network is larger."}
 	case r.Sure:
 		next := r.Others[0]
 		return []string{fmt.Sprintf("What it costs to be wrong: nothing that was measured; the next, %s, gives %s of it.", d.option(next.Option), ratio(*next.Behind))}
 	case r.LossAtMost == nil:
-		return []string{"What it costs to be wrong cannot be said: that takes 2 blocks of each."}
+		return []string{"What it costs to be wrong is unknown: an estimate needs 2 blocks of each."}
 	case r.Question.Goal == stat.Balanced:
-		return []string{fmt.Sprintf("What it costs to be wrong: where it is worst, at most %s more than the least possible.", sharePercent(*r.LossAtMost))}
+		return []string{fmt.Sprintf("What it costs to be wrong: its largest loss is at most %s above the smallest possible.", sharePercent(*r.LossAtMost))}
 	}
 	return []string{fmt.Sprintf("What it costs to be wrong: at most %s of what the best would give.", sharePercent(*r.LossAtMost))}
 }
@@ -137,11 +137,11 @@ func (d *document) settleWords(r stat.Recommendation) []string {
 	if r.Settle.Why != "" {
 		s := "What would settle it: " + r.Settle.Why + "."
 		if strings.HasPrefix(r.Settle.Why, "link-bound") {
-			s += " Ask --for cpu, or measure on a faster link."
+			s += " Use --for cpu, or measure on a faster link."
 		}
 		return []string{s}
 	}
-	return []string{fmt.Sprintf("What would settle it: a campaign of %s (and host) alone with this traffic, sampling.min_blocks and max_blocks at %d; if difference and noise are what they seem, it is sure in 4 of 5 cases.",
+	return []string{fmt.Sprintf("What would settle it: a campaign with only %s (and host), this traffic, and sampling.min_blocks and max_blocks set to %d. If the difference and the noise are as estimated, 4 of 5 such campaigns decide.",
 		and(names), r.Settle.Blocks)}
 }
 
@@ -155,19 +155,17 @@ func (d *document) recommendTable(r stat.Recommendation) *table {
 		}
 		t.Columns = append(t.Columns, column{Head: goalWord(g.Goal), Sub: sub, Number: true})
 	}
-	last := column{Head: "against the first", Number: true}
+	last := column{Head: "compared with the first", Number: true}
 	if r.Question.Goal == stat.Balanced {
 		last = column{Head: "largest loss", Number: true}
 	}
-	t.Columns = append(t.Columns, last, column{Head: "told apart"})
-	row := func(o stat.Option, last, apart string) {
+	t.Columns = append(t.Columns, last, column{Head: "worse"})
+	row := func(o stat.Option, last, worse string) {
 		cells := []cell{text(d.option(o))}
 		for _, g := range r.Goals {
-			c := goalCell(g, o)
-			c.Rank, c.Shade = "", 0
-			cells = append(cells, c)
+			cells = append(cells, efficiencyCell(g, o))
 		}
-		t.Rows = append(t.Rows, append(cells, text(last), text(apart)))
+		t.Rows = append(t.Rows, append(cells, text(last), text(worse)))
 	}
 	first := ""
 	if r.WorstLoss != nil {
@@ -175,26 +173,43 @@ func (d *document) recommendTable(r stat.Recommendation) *table {
 	}
 	row(r.Take, first, "")
 	for _, o := range r.Others {
-		last, apart := "", "no"
+		last, worse := "", "tied"
 		if o.WorstLoss != nil {
 			last = lossWords(*o.WorstLoss)
 		} else {
 			last = ratio(*o.Behind)
 		}
 		if o.ToldApart {
-			apart = "yes"
+			worse = "yes"
 		}
-		row(o.Option, last, apart)
+		row(o.Option, last, worse)
 	}
 	return t
+}
+
+// efficiencyCell is an option's efficiency in a goal.
+func efficiencyCell(g stat.GoalRanking, o stat.Option) cell {
+	for _, r := range g.Ranked {
+		if r.Option != o {
+			continue
+		}
+		switch e := shownGoal(g, r); {
+		case e != nil:
+			return cell{Text: ratio(*e), Value: &e.Value}
+		case g.Base == nil && r.AgainstFirst == nil:
+			return text("100 %")
+		}
+		return text("no block in common")
+	}
+	return text("not ranked")
 }
 
 // recommendNote says what the last columns' intervals are.
 func (d *document) recommendNote(r stat.Recommendation) string {
 	if r.Question.Goal == stat.Balanced {
-		return fmt.Sprintf("Losses are against the best of each goal, with bounds that hold together at %g %%. The rules: docs/recommend.md.", 100*r.Confidence)
+		return fmt.Sprintf("Losses are compared with the best of each goal; all bounds hold at once with %g %% confidence. The rules: docs/recommend.md.", 100*r.Confidence)
 	}
-	return fmt.Sprintf("The intervals against the first hold together at %g %%; more is better. The rules: docs/recommend.md.", 100*r.Confidence)
+	return fmt.Sprintf("All intervals of the comparison hold at once with %g %% confidence; more is better. The rules: docs/recommend.md.", 100*r.Confidence)
 }
 
 // recommendedModels names the models among the candidates.

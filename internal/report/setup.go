@@ -77,7 +77,7 @@ func stepsChart(g *group, t result.Cell, rows []entry) *chart {
 	for _, name := range addSteps() {
 		part(name, label(name), seen)
 	}
-	part("pod_added_mean_seconds", "CNI ADD, its steps not told apart", func(r entry) bool { return !seen(r) })
+	part("pod_added_mean_seconds", "CNI ADD, not split into steps", func(r entry) bool { return !seen(r) })
 	for _, name := range []string{"pod_policy_mean_seconds", "pod_answer_mean_seconds"} {
 		part(name, label(name), func(entry) bool { return true })
 	}

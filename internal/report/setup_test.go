@@ -43,7 +43,7 @@ func TestSetup(t *testing.T) {
 	want := map[string]map[string][2]float64{ // bridge, macvlan
 		"until a pod answers, by step": {
 			"until its device is there": {0.02, 0}, "then until its address": {0.04, 0}, "then until its routes": {0.06, 0}, "then until the plugins end": {0.08, 0},
-			"CNI ADD, its steps not told apart": {0, 0.22}, "then until the agent is through": {0.03, 0}, "then until it answers": {0.04, 0.044},
+			"CNI ADD, not split into steps": {0, 0.22}, "then until the agent is through": {0.03, 0}, "then until it answers": {0.04, 0.044},
 		},
 		"CNI ADD by plugin": {"bridge": {0.14, 0}, "macvlan": {0, 0.154}, "portmap": {0.05, 0.055}},
 		"CNI DEL by plugin": {"bridge": {0.1, 0}, "macvlan": {0, 0.11}},

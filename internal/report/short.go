@@ -3,11 +3,8 @@ package report
 import (
 	"fmt"
 	"io"
-	"path/filepath"
+	"slices"
 	"strings"
-
-	"github.com/cnibench/cnibench/internal/exec"
-	"github.com/cnibench/cnibench/internal/result"
 )
 
 // shortLines is the most that the short form takes at 80 columns.
@@ -23,7 +20,11 @@ func writeTerminal(w io.Writer, d *document, opt Options) error {
 		return writeLong(w, d, opt)
 	}
 	sc := newScreen(opt)
-	head := sc.wrap(d.title()+": "+d.summary(), "", "")
+	head := sc.wrap(d.headline(), "", "")
+	head[0] = sc.bold(head[0])
+	if line := d.settingLine(); line != "" {
+		head = append(head, sc.fit(line, "", 3)...)
+	}
 	for _, m := range d.missing() {
 		head = append(head, sc.fit(m, "", 2)...)
 	}
@@ -31,21 +32,72 @@ func writeTerminal(w io.Writer, d *document, opt Options) error {
 		head = append(head, sc.shortNoise(d)...)
 	}
 	tail := sc.shortTail(d)
-	var middle []string
-	if len(d.Analysis.Goals) > 0 {
-		for _, g := range d.Analysis.Goals {
-			middle = append(middle, sc.fit(goalName(g.Goal)+": "+d.goalSentence(g), "", 2)...)
-		}
-		for _, s := range d.absentGoals() {
-			middle = append(middle, sc.fit(s, "", 1)...)
-		}
-		room := shortLines - len(head) - len(middle) - len(tail)
-		middle = append(sc.shortTable(*d.goalTable(), room), middle...)
+	var words []string
+	for _, s := range d.goalSentences() {
+		words = append(words, sc.fit(s, "", 2)...)
 	}
-	middle = append(middle, sc.fitLines(sc.meshLines(d, false), shortLines-len(head)-len(middle)-len(tail))...)
-	lines := append(append(head, middle...), tail...)
+	room := func(used ...[]string) int {
+		n := shortLines
+		for _, u := range used {
+			n -= len(u)
+		}
+		return n
+	}
+	var tables []string
+	if t := d.goalTable(d.Analysis.Goals); t != nil {
+		tables = sc.shortTable(*t, room(head, words, tail))
+	}
+	factors := d.factorTables()
+	for i, t := range factors {
+		lines := sc.factorLines(*t, len(tables) == 0)
+		if len(tables) > 0 && len(lines) > room(head, words, tail, tables)-1 {
+			tables = append(tables, sc.fit(count(len(factors)-i, "more comparison is", "more comparisons are")+" in the long form.", "", 1)...)
+			break
+		}
+		tables = append(tables, lines...)
+	}
+	others := sc.otherLines(d, room(head, words, tail, tables))
+	others = append(others, sc.fitLines(sc.meshLines(d, false), room(head, words, tail, tables, others))...)
+	lines := slices.Concat(head, tables, words, others, tail)
 	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
 	return err
+}
+
+// factorLines is the comparison of one factor's levels, with an empty line
+// after it, and before it where it is the first table.
+func (sc screen) factorLines(t table, first bool) []string {
+	var lines []string
+	if first {
+		lines = append(lines, "")
+	}
+	lines = append(lines, sc.fit(t.Caption+":", "", 3)...)
+	lines = append(lines, sc.textTable(t)...)
+	for _, n := range t.Notes {
+		lines = append(lines, sc.wrap(n, "", "")...)
+	}
+	return append(lines, "")
+}
+
+// otherLines are the figures of other paths and settings in at most room lines;
+// those that have no room are counted.
+func (sc screen) otherLines(d *document, room int) []string {
+	all := d.otherLines()
+	var lines []string
+	for i, s := range all {
+		wrapped := sc.fit(s, "", 3)
+		if len(lines)+len(wrapped) > room-count01(i+1 < len(all)) {
+			return append(lines, sc.fit(count(len(all)-i, "figure", "figures")+" for other paths and settings: see the long form.", "", 1)...)
+		}
+		lines = append(lines, wrapped...)
+	}
+	return lines
+}
+
+func count01(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // fit wraps s into at most n lines; what is left over is cut.
@@ -64,7 +116,7 @@ func (sc screen) fitLines(lines []string, n int) []string {
 		return lines
 	}
 	kept := max(n, 2) - 1
-	return append(lines[:kept:kept], fmt.Sprintf("and %d lines more, see the long form", len(lines)-kept))
+	return append(lines[:kept:kept], fmt.Sprintf("and %d more lines: see the long form", len(lines)-kept))
 }
 
 // clipTo cuts s at n columns.
@@ -90,7 +142,7 @@ func (sc screen) shortTable(t table, room int) []string {
 	room -= len(notes) + 2
 	if over := len(lines) - room; over > 0 && head >= 0 {
 		kept := max(1, len(t.Rows)-over-1)
-		lines = append(lines[:head+kept], sc.wrap(fmt.Sprintf("and %d more, see the long form", len(t.Rows)-kept), "", "")...)
+		lines = append(lines[:head+kept], sc.wrap(fmt.Sprintf("and %d more: see the long form", len(t.Rows)-kept), "", "")...)
 	}
 	return append(append(append([]string{""}, lines...), notes...), "")
 }
@@ -109,13 +161,12 @@ func (sc screen) shortTail(d *document) []string {
 	item("! ", "33", d.warningCounts())
 	item("x ", "31", d.lackCounts())
 	if len(d.models()) > 0 {
-		lines = append(lines, sc.fit("model of that network, rebuilt from kernel parts.", modelMark+" ", 1)...)
+		lines = append(lines, sc.fit("datapath rebuilt by cnibench, not the vendor's agent.", modelMark+" ", 1)...)
 	}
-	if d.Dir == "" {
-		return lines
+	if s := d.next(); s != "" {
+		lines = append(lines, sc.fit(s, "", 3)...)
 	}
-	long := exec.Cmd{Argv: []string{"cnibench", "report", d.Dir, "--long"}}.String()
-	return append(lines, sc.fit("All of it: "+long+"; "+filepath.Join(d.Dir, result.ReportFile), "", 2)...)
+	return lines
 }
 
 // shortNoise is the answer of a null test.

@@ -88,7 +88,7 @@ func (sc screen) remarks(d *document) []string {
 		item("x ", fmt.Sprintf("%s: %s: %s", l.state, d.where(l.cells), l.reason)+l.records())
 	}
 	if m := d.models(); len(m) > 0 {
-		item(modelMark+" ", "model, rebuilt from kernel parts: "+strings.Join(m, "; ")+".")
+		item(modelMark+" ", "datapath rebuilt by cnibench: "+strings.Join(m, "; ")+".")
 	}
 	if d.Dir != "" {
 		item("", "Records: "+filepath.Join(d.Dir, result.SamplesFile))
@@ -104,7 +104,7 @@ func moreOf(n int) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %d more such remarks are in the full report", n)
+	return fmt.Sprintf("; %d more such remarks are in the HTML report", n)
 }
 
 // verdict says in words what a traffic's column may leave unseen: ties, and that the link was measured.
@@ -117,7 +117,7 @@ func (d *document) verdict(g *group, t result.Cell) string {
 		return t.Traffic() + ": " + strings.TrimSpace(d.sentence(g, t))
 	}
 	if tied := d.tieWords(rankings[0]); len(tied) > 0 {
-		return t.Traffic() + ": cannot tell apart " + strings.Join(tied, "; ") + "."
+		return t.Traffic() + ": tied: " + strings.Join(tied, "; ") + "."
 	}
 	return ""
 }

@@ -145,23 +145,6 @@ type goalOption struct {
 	linkBound bool
 }
 
-// goals ranks for every goal that the campaign speaks of. Networks held against
-// themselves are not ranked.
-func (c *campaign) goals() []GoalRanking {
-	for _, d := range c.cells {
-		if result.OneName(d.cell.Network) != d.cell.Network {
-			return nil
-		}
-	}
-	var out []GoalRanking
-	for _, g := range measuredGoals() {
-		if r := c.goal(g, func(result.Cell) bool { return true }); len(r.Settings) > 0 {
-			out = append(out, r)
-		}
-	}
-	return out
-}
-
 // goal ranks what was measured for a goal in the wanted cells.
 func (c *campaign) goal(g Goal, wanted func(result.Cell) bool) GoalRanking {
 	out := GoalRanking{Goal: g, Ranked: []GoalRanked{}, disbelieved: c.disbelieved}
@@ -260,15 +243,21 @@ func (c *campaign) goalOption(o Option, settings []Setting) goalOption {
 	out := goalOption{Option: o, linkBound: true}
 	for _, s := range settings {
 		d := c.byCell[o.in(s.Cell)]
-		ls := logs(d.series(s.Metric), c.better[s.Metric])
-		for i, p := range ls {
-			ls[i].block, _ = slices.BinarySearch(c.blocks, p.block)
-		}
-		out.logs = append(out.logs, ls)
+		out.logs = append(out.logs, c.goodnessLogs(d, s.Metric))
 		_, bound := c.linkBound(d)
 		out.linkBound = out.linkBound && bound
 	}
 	return out
+}
+
+// goodnessLogs are the logs of a metric by block, more is better; blocks are
+// numbered from 0 without gaps.
+func (c *campaign) goodnessLogs(d *cellData, metric string) []point {
+	ls := logs(d.series(metric), c.better[metric])
+	for i, p := range ls {
+		ls[i].block, _ = slices.BinarySearch(c.blocks, p.block)
+	}
+	return ls
 }
 
 // bases are the bare networks that the options are held against, by cluster:

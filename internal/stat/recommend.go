@@ -100,7 +100,7 @@ func Recommend(samples []result.Sample, opt Options, q Question) (Recommendation
 		if g != q.Goal && q.Goal != Balanced {
 			continue
 		}
-		r := c.goal(g, q.wants)
+		r := c.goal(g, c.onOnePath(g, q.wants))
 		if len(r.Settings) == 0 {
 			return out, q.nothing(g)
 		}
@@ -108,7 +108,8 @@ func Recommend(samples []result.Sample, opt Options, q Question) (Recommendation
 	}
 	if q.Goal == Balanced {
 		out.Goals = sameOptions(out.Goals, func(wanted []Option, g GoalRanking) GoalRanking {
-			return c.goal(g.Goal, func(cell result.Cell) bool { return q.wants(cell) && slices.Contains(wanted, optionOf(cell)) })
+			onPath := c.onOnePath(g.Goal, q.wants)
+			return c.goal(g.Goal, func(cell result.Cell) bool { return onPath(cell) && slices.Contains(wanted, optionOf(cell)) })
 		})
 	}
 	for _, g := range out.Goals {
@@ -149,7 +150,7 @@ func (q Question) check(cells []*cellData) error {
 	any, why := false, ""
 	for _, d := range cells {
 		if result.OneName(d.cell.Network) != d.cell.Network {
-			return errors.New("this is a null test: it holds networks against themselves, not against each other; run the campaign without --null-test")
+			return errors.New("this is a null test: it compares networks with themselves, not with each other; run the campaign without --null-test")
 		}
 		if d.cell.IsBaseline() {
 			continue
@@ -172,7 +173,7 @@ func (q Question) check(cells []*cellData) error {
 	case why != "":
 		return fmt.Errorf("nothing was measured of any network: %s", why)
 	case len(cells) == 0:
-		return errors.New("there are no records: nothing was measured; start or go on with cnibench run")
+		return errors.New("there are no records: nothing was measured; start or resume the campaign with cnibench run")
 	case q.MessageBytes > 0 && !slices.Contains(sizes, fmt.Sprint(q.MessageBytes)):
 		return fmt.Errorf("no network was measured with messages of %d B: this campaign has %s B", q.MessageBytes, orNothing(sizes))
 	case q.Protocol != "" && !slices.Contains(protocols, q.Protocol):

@@ -186,9 +186,16 @@ type Analysis struct {
 	Cells []CellSummary `json:"cells"`
 	// Rankings, one for each set of cells that differ in the network alone.
 	Rankings []Ranking `json:"rankings,omitempty"`
-	// Goals has a ranking for each of bandwidth, latency and CPU cost that any
-	// cell speaks of, over all its settings; none in a null test.
+	// Goals is the headline: a ranking for each of bandwidth, latency and CPU cost
+	// that was measured, on one path (between nodes if there is one) and with one
+	// level of every factor but message size and streams; none in a null test.
 	Goals []GoalRanking `json:"goals,omitempty"`
+	// OtherPaths has the same for the paths, links, MTUs, workloads … that the
+	// headline does not cover.
+	OtherPaths []GoalRanking `json:"other_paths,omitempty"`
+	// Factors compares the levels of what the campaign varies, where it measured no
+	// more than one network.
+	Factors []FactorRanking `json:"factors,omitempty"`
 	// Meshes has each traffic between pairs of nodes. Rankings and Goals leave those
 	// cells out.
 	Meshes []Mesh `json:"meshes,omitempty"`
@@ -230,7 +237,9 @@ func (c *campaign) analyse() Analysis {
 		a.Cells = append(a.Cells, c.summarise(d, latencies[i]))
 	}
 	c.believe(a)
-	a.Rankings, a.Goals = c.rankings(a), c.goals()
+	a.Rankings = c.rankings(a)
+	a.Goals, a.OtherPaths = c.goals()
+	a.Factors = c.factorRankings()
 	a.Meshes = c.meshes(a.Cells)
 	a.PolicySweeps, a.ProbeCost = c.policySweeps(), c.probeCost()
 	a.CrossChecks, a.RoundTrips = c.crossChecks(), c.roundTripChecks()

@@ -50,7 +50,7 @@ func (c *campaign) hasDependents(d *cellData) bool { return len(c.dependents[d.c
 
 // baselineProgress is done when all that lean on it are.
 func (c *campaign) baselineProgress(d *cellData, of map[result.Cell]Progress) Progress {
-	p := Progress{Done: true, Blocks: len(d.ok), Why: "every cell that is held against it is done"}
+	p := Progress{Done: true, Blocks: len(d.ok), Why: "every cell that is compared with it is done"}
 	for _, e := range c.dependents[d.cell] {
 		if q := of[e.cell]; !q.Done {
 			p.Done, p.Why = false, "the baseline of "+e.cell.Network

@@ -18,8 +18,8 @@ func (c *campaign) warnCPU(a Analysis) Warning {
 		return Warning{}
 	}
 	return Warning{Code: CPUSaturated, Cells: f.cells,
-		Message: fmt.Sprintf("a core was at least %.0f %% busy in %s: the CPU is the limit there, not the network", 100*saturated, counted(len(f.cells), "cell")),
-		Cure:    "compare the CPU cost, or use a slower link, fewer streams or pinned ends so that a core is left"}
+		Message: fmt.Sprintf("a core was at least %.0f %% busy in %s: the CPU was the limit, not the network", 100*saturated, counted(len(f.cells), "cell")),
+		Cure:    "compare the CPU cost, or use a slower link, fewer streams or pinned ends, so that a core stays free"}
 }
 
 // stealShare is the share of one core that the hypervisor may take unmentioned.
@@ -49,7 +49,7 @@ func (c *campaign) warnSteal(a Analysis) Warning {
 	}
 	return Warning{Code: Steal, Cells: f.cells,
 		Message: fmt.Sprintf("the hypervisor took CPU time in %s, most in %s: %.1f %% of a core", counted(len(f.cells), "cell"), named(f.worst), 100*f.value),
-		Cure:    "run on a machine of its own or with dedicated CPUs; more blocks average it out"}
+		Cure:    "use a dedicated machine or dedicated CPUs; more blocks reduce the effect"}
 }
 
 // idleCores is how much of a core a machine may use unmentioned while nothing
@@ -75,8 +75,8 @@ func (c *campaign) warnNotIdle(Analysis) Warning {
 		return Warning{}
 	}
 	return Warning{Code: NotIdle, Cells: f.cells,
-		Message: fmt.Sprintf("other programs used %.2f of a core on average while nothing was measured; what they used during samples is in CPU time, instructions and cycles, less that average", f.value),
-		Cure:    "stop what else runs, or compare the own CPU time (own_cpu_seconds_per_…), which counts the two ends' processes alone"}
+		Message: fmt.Sprintf("other programs used %.2f of a core on average between samples; that average is subtracted from CPU time, instructions and cycles, and the rest of their load is in these figures", f.value),
+		Cure:    "stop other programs, or compare the own CPU time (own_cpu_seconds_per_…), which counts only the processes of the two ends"}
 }
 
 // sentShare is how far sent less lost may lie from received: what a window's
@@ -100,8 +100,8 @@ func (c *campaign) warnSender(a Analysis) Warning {
 		return Warning{}
 	}
 	return Warning{Code: SenderReceiver, Cells: f.cells,
-		Message: fmt.Sprintf("sender and receiver disagree beyond loss in %s, most in %s: %+.1f %% of what was sent is not accounted for", counted(len(f.cells), "cell"), named(f.worst), 100*f.value),
-		Cure:    "throughput is what the receiver counted; measure longer (seconds), so that buffers weigh less, and look at both ends' raw output"}
+		Message: fmt.Sprintf("sender and receiver disagree by more than the loss in %s, most in %s: %+.1f %% of what was sent is missing", counted(len(f.cells), "cell"), named(f.worst), 100*f.value),
+		Cure:    "throughput is the receiver's count; raise sampling.seconds, so that buffers matter less, and read the raw output of both ends"}
 }
 
 // unexplained is the share of what was sent that was neither received nor lost.
@@ -132,6 +132,6 @@ func (c *campaign) warnLoss(a Analysis) Warning {
 		return Warning{}
 	}
 	return Warning{Code: Loss, Cells: f.cells,
-		Message: fmt.Sprintf("packets were lost in %s, most in %s: %.1f %%; a network that drops can seem faster than its baseline", counted(len(f.cells), "cell"), named(f.worst), 100*f.value),
-		Cure:    "pace the stream (rate_bits_per_second) below what gets through, and compare at equal loss"}
+		Message: fmt.Sprintf("packets were lost in %s, most in %s: %.1f %%; a network that drops packets can look faster than its baseline", counted(len(f.cells), "cell"), named(f.worst), 100*f.value),
+		Cure:    "pace the stream (rate_bits_per_second) below the rate that arrives, and compare at equal loss"}
 }

@@ -32,8 +32,8 @@ func (c *campaign) warnFailed(a Analysis) Warning {
 	all := cellData{reasons: reasons}
 	most := all.sortedReasons()[0]
 	return Warning{Code: FailedSamples, Cells: f.cells,
-		Message: fmt.Sprintf("%s failed, %d made good by a retry; %d of them: %s", counted(failed, "sample"), recovered, most.Count, most.Reason),
-		Cure:    "read the reasons in samples.jsonl and raw/, mend them, and run the campaign again"}
+		Message: fmt.Sprintf("%s failed, %d replaced by a retry; the most frequent reason (%d): %s", counted(failed, "sample"), recovered, most.Count, most.Reason),
+		Cure:    "read the reasons in samples.jsonl and raw/, fix them, and run the campaign again"}
 }
 
 func (c *campaign) warnChanged(a Analysis) Warning {
@@ -42,8 +42,8 @@ func (c *campaign) warnChanged(a Analysis) Warning {
 		return Warning{}
 	}
 	return Warning{Code: SettingsChanged,
-		Message: fmt.Sprintf("%s changed while the campaign ran: %s", counted(len(changed), "setting"), firstFew(changed)),
-		Cure:    "find what changed them (tuned, irqbalance, an upgrade), hold it still, and measure again"}
+		Message: fmt.Sprintf("%s changed during the campaign: %s", counted(len(changed), "setting"), firstFew(changed)),
+		Cure:    "find the program that changed them (tuned, irqbalance, an upgrade), stop it, and measure again"}
 }
 
 // warnSequence tells of networks that were not measured in the same blocks.
@@ -53,8 +53,8 @@ func (c *campaign) warnSequence(Analysis) Warning {
 		return Warning{}
 	}
 	return Warning{Code: OneAfterAnother,
-		Message: fmt.Sprintf("networks were switched, so they were measured one after the other and not in turns (%s): what changed in time is in the differences between them, and an interval does not hold it", strings.Join(order, ", then ")),
-		Cure:    "go by the efficiencies, whose baselines were measured beside each, repeat the campaign in another order, or give each network a cluster"}
+		Message: fmt.Sprintf("networks were switched, so they were measured one after the other and not in turns (%s): differences between them include changes over time, which no interval covers", strings.Join(order, ", then ")),
+		Cure:    "use the efficiencies, whose baselines were measured with each network; repeat the campaign in another order, or give each network a cluster"}
 }
 
 // warnLimits tells of pods that a cluster limits: what they measure is throttled.
@@ -70,7 +70,7 @@ func (c *campaign) warnLimits(Analysis) Warning {
 	}
 	slices.Sort(limited)
 	return Warning{Code: PodsLimited,
-		Message: fmt.Sprintf("the cluster limits the CPUs of %s, which asked for no limit: traffic and its CPU cost are throttled (%s)", counted(len(limited), "pod"), firstFew(limited)),
+		Message: fmt.Sprintf("the cluster limits the CPUs of %s that requested no limit: traffic and its CPU cost are throttled (%s)", counted(len(limited), "pod"), firstFew(limited)),
 		Cure:    "measure in a namespace without a LimitRange for CPUs"}
 }
 
@@ -101,8 +101,8 @@ func (c *campaign) warnSettings(a Analysis) Warning {
 		return Warning{}
 	}
 	return Warning{Code: SettingsDiffer,
-		Message: fmt.Sprintf("%s not the same at every place: %s", areSettings(len(differ)), firstFew(differ)),
-		Cure:    "give all nodes and pods the same settings, or read the difference as part of what a network is"}
+		Message: fmt.Sprintf("%s not the same on all nodes and pods: %s", areSettings(len(differ)), firstFew(differ)),
+		Cure:    "give all nodes and pods the same settings, or treat the difference as part of the network"}
 }
 
 // differing names the settings that places do not have alike, with their values.
@@ -173,7 +173,7 @@ func (c *campaign) warnMTU(a Analysis) Warning {
 		return Warning{}
 	}
 	return Warning{Code: MTUDiffers, Cells: f.cells,
-		Message: "the MTU is not that of the baseline: " + firstFew(slices.Sorted(maps.Keys(said))),
+		Message: "the MTU differs from the baseline's: " + firstFew(slices.Sorted(maps.Keys(said))),
 		Cure:    "an encapsulation's smaller MTU is part of its cost; any other difference is a setting: correct the network's MTU"}
 }
 
@@ -194,8 +194,8 @@ func (c *campaign) warnBaseline(a Analysis) Warning {
 	}
 	worst, _ := a.Cell(f.worst)
 	return Warning{Code: NoBaseline, Cells: f.cells,
-		Message: fmt.Sprintf("%s cannot be held against the bare network; %s: %s", counted(len(f.cells), "cell"), named(f.worst), worst.NoEfficiency),
-		Cure:    "name " + result.HostNetwork + " among the campaign's networks and see that its samples do not fail"}
+		Message: fmt.Sprintf("%s cannot be compared with the bare network; %s: %s", counted(len(f.cells), "cell"), named(f.worst), worst.NoEfficiency),
+		Cure:    "add " + result.HostNetwork + " to the campaign's networks, and check that its samples succeed"}
 }
 
 func (c *campaign) warnHistograms(latencies []latency) Warning {
@@ -230,6 +230,6 @@ func (c *campaign) warnNotPositive(a Analysis) Warning {
 		return Warning{}
 	}
 	return Warning{Code: NotPositive, Cells: f.cells,
-		Message: fmt.Sprintf("%s ended well with nothing achieved (%s: %g); they are in no ratio", counted(n, "sample"), named(f.worst), f.value),
-		Cure:    "a workload that achieves nothing should fail: look at the raw output and report it"}
+		Message: fmt.Sprintf("%s succeeded but transferred nothing (%s: %g); no ratio includes them", counted(n, "sample"), named(f.worst), f.value),
+		Cure:    "a workload that transfers nothing should fail: read the raw output and report a bug"}
 }

@@ -30,7 +30,7 @@ func (c *campaign) warnFewBlocks(a Analysis) Warning {
 		return Warning{}
 	}
 	return Warning{Code: TooFewBlocks, Cells: f.cells,
-		Message: fmt.Sprintf("%s: fewer than %d blocks count, in %s only %.0f", counted(len(f.cells), "cell"), want, named(f.worst), f.value),
+		Message: fmt.Sprintf("%s: fewer than %d blocks; %s has only %.0f", counted(len(f.cells), "cell"), want, named(f.worst), f.value),
 		Cure:    fmt.Sprintf("measure %.0f more: raise sampling.min_blocks", f.by)}
 }
 
@@ -46,8 +46,8 @@ func (c *campaign) warnTarget(a Analysis) Warning {
 		return Warning{}
 	}
 	w := Warning{Code: TargetNotReached, Cells: f.cells,
-		Message: fmt.Sprintf("%s not inside ± %.3g %%", counted(len(f.cells), "cell"), 100*c.opt.TargetRelativeHalfwidth),
-		Cure:    "raise sampling.max_blocks, and max_seconds where it is set, or be content with a wider target_relative_halfwidth"}
+		Message: fmt.Sprintf("%s missed the target of ± %.3g %%", counted(len(f.cells), "cell"), 100*c.opt.TargetRelativeHalfwidth),
+		Cure:    "raise sampling.max_blocks, and max_seconds if it is set, or set a wider target_relative_halfwidth"}
 	if f.value > 0 {
 		w.Message += fmt.Sprintf("; %s would need about %s blocks", named(f.worst), unit.Rough(int(f.value)))
 	}
@@ -79,7 +79,7 @@ func (c *campaign) warnDrift(a Analysis) Warning {
 	}
 	return Warning{Code: Drift, Cells: f.cells,
 		Message: fmt.Sprintf("%s drifted over the blocks, most %s: %+.1f %% from the first to the last", counted(len(f.cells), "cell"), named(f.worst), 100*f.value),
-		Cure:    "trust the efficiencies, from which drift cancels inside blocks, not the absolute values; let the machine warm up and stop what else runs on it"}
+		Cure:    "use the efficiencies, in which drift cancels inside blocks, instead of absolute values; let the machine warm up, and stop other programs"}
 }
 
 // trend is the p-value of Spearman's rank correlation of value and block, by
@@ -147,8 +147,8 @@ func (c *campaign) warnBimodal(a Analysis) Warning {
 		return Warning{}
 	}
 	return Warning{Code: Bimodal, Cells: f.cells,
-		Message: fmt.Sprintf("the blocks of %s fall into two heaps, farthest apart in %s: by %.1f %%; a mean of both describes neither", counted(len(f.cells), "cell"), named(f.worst), 100*f.value),
-		Cure:    "something has two states (a core shared or not, a queue chosen by hash, offloads, frequency): pin the CPUs, look at the blocks one by one"}
+		Message: fmt.Sprintf("the blocks of %s form two groups, farthest apart in %s: by %.1f %%; the mean describes neither group", counted(len(f.cells), "cell"), named(f.worst), 100*f.value),
+		Cure:    "something has two states (a shared core, a queue chosen by hash, offloads, frequency): pin the CPUs, and look at the blocks one by one"}
 }
 
 // fewestToSplit is the number of blocks from which two heaps are looked for,
@@ -224,8 +224,8 @@ func (c *campaign) warnOutliers(a Analysis) Warning {
 		return Warning{}
 	}
 	return Warning{Code: OutlierBlocks, Cells: f.cells,
-		Message: fmt.Sprintf("%s far from the others of their cell, in %s; farthest %s, %+.1f %% from its median", counted(total(blocks), "sample"), theBlocks(blocks), named(f.worst), 100*f.value),
-		Cure:    "something disturbed these moments (a cron job, a neighbour); they are kept, and more blocks make them weigh less"}
+		Message: fmt.Sprintf("%s far from the median of their cell, in %s; the farthest in %s, by %+.1f %%", counted(total(blocks), "sample"), theBlocks(blocks), named(f.worst), 100*f.value),
+		Cure:    "something disturbed these samples (a cron job, a neighbour); they are kept, and more blocks reduce their weight"}
 }
 
 // robust is the median and 1.4826 times the median distance from it, which is

@@ -53,11 +53,11 @@ func TestWarnings(t *testing.T) {
 	}{
 		{FailedSamples, func(s []result.Sample, _ *Options) []result.Sample {
 			return append(s, failedSample(x, 13, "connection refused"))
-		}, "1 sample failed, 0 made good by a retry; 1 of them: connection refused", []result.Cell{x}},
+		}, "1 sample failed, 0 replaced by a retry; the most frequent reason (1): connection refused", []result.Cell{x}},
 		{SettingsChanged, func(s []result.Sample, o *Options) []result.Sample {
 			o.Environment.Changed = []string{"sysctl a: 1 → 2", "b", "c", "d", "e"}
 			return s
-		}, "5 settings changed while the campaign ran: sysctl a: 1 → 2; b; c; and 2 more", nil},
+		}, "5 settings changed during the campaign: sysctl a: 1 → 2; b; c; and 2 more", nil},
 		{SettingsDiffer, func(s []result.Sample, o *Options) []result.Sample {
 			o.Environment.Places = map[string]result.PlaceFacts{
 				"node1": {Sysctls: map[string]string{"net.ipv4.tcp_congestion_control": "bbr"}},
@@ -79,27 +79,27 @@ func TestWarnings(t *testing.T) {
 		{RoundTripRate, each(func(s *result.Sample) {
 			s.Metrics["transactions_per_second"], s.Metrics["latency_mean_seconds"] = 10_000, 50e-6
 		}), "0.50 of it", []result.Cell{x}},
-		{TooFewBlocks, func(s []result.Sample, _ *Options) []result.Sample { return s[:6] }, "fewer than 5 blocks count, in x tcp_stream 1472 B only 3", []result.Cell{x}},
+		{TooFewBlocks, func(s []result.Sample, _ *Options) []result.Sample { return s[:6] }, "fewer than 5 blocks; x tcp_stream 1472 B has only 3", []result.Cell{x}},
 		{TargetNotReached, func(s []result.Sample, o *Options) []result.Sample {
 			o.TargetRelativeHalfwidth = 0.001
 			return s
-		}, "1 cell not inside ± 0.1 %; x tcp_stream 1472 B would need about", []result.Cell{x}},
+		}, "1 cell missed the target of ± 0.1 %; x tcp_stream 1472 B would need about", []result.Cell{x}},
 		{Drift, each(func(s *result.Sample) { s.Metrics[throughput] *= 1 - 0.01*float64(s.Block) }), "1 cell drifted over the blocks, most x tcp_stream 1472 B: -1", []result.Cell{x}},
 		{Bimodal, each(func(s *result.Sample) {
 			if s.Block%3 == 0 {
 				s.Metrics[throughput] *= 0.7
 			}
-		}), "two heaps", []result.Cell{x}},
+		}), "form two groups", []result.Cell{x}},
 		{OutlierBlocks, each(func(s *result.Sample) {
 			if s.Block == 7 {
 				s.Metrics[throughput] *= 0.5
 			}
-		}), "1 sample far from the others of their cell, in block 7; farthest x tcp_stream 1472 B, -5", []result.Cell{x}},
+		}), "1 sample far from the median of their cell, in block 7; the farthest in x tcp_stream 1472 B, by -5", []result.Cell{x}},
 		{NotPositive, each(func(s *result.Sample) {
 			if s.Block == 7 {
 				s.Metrics[throughput] = 0
 			}
-		}), "1 sample ended well with nothing achieved", []result.Cell{x}},
+		}), "1 sample succeeded but transferred nothing", []result.Cell{x}},
 	} {
 		t.Run(string(c.code), func(t *testing.T) {
 			var opt Options
@@ -156,7 +156,7 @@ func TestWarnPodsLimited(t *testing.T) {
 	for resource, want := range map[string]bool{"cpu": true, "memory": false} {
 		places := map[string]result.PlaceFacts{"pod-server-2 on b": {Limits: map[string]string{resource: "500m"}}, "host": {}}
 		w := (&campaign{opt: Options{Environment: result.Environment{Places: places}}}).warnLimits(Analysis{})
-		if (w.Code == PodsLimited) != want || want && !strings.Contains(w.Message, "CPUs of 1 pod, ") {
+		if (w.Code == PodsLimited) != want || want && !strings.Contains(w.Message, "CPUs of 1 pod that requested no limit: ") {
 			t.Errorf("%s: %+v", resource, w)
 		}
 	}

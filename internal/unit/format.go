@@ -101,6 +101,36 @@ func Percent(ratio, halfwidth float64) string {
 	return fixed(100*ratio, digits) + " %" + plusMinus(100*halfwidth, digits)
 }
 
+// Change says a ratio as the change that it is, in percent with a sign, with the
+// half-width of its interval: 0.76 ± 0.02 is "-24 % ±2". The half-width decides
+// the digits: two below 0.05 %, one below 0.5 %, else none. A half-width that is NaN is
+// left out.
+func Change(ratio, halfwidth float64) string {
+	if math.IsNaN(ratio) || math.IsInf(ratio, 0) {
+		return "not a number"
+	}
+	digits := 0
+	switch {
+	case !isWidth(halfwidth):
+	case 100*halfwidth < 0.0495:
+		digits = 2
+	case 100*halfwidth < 0.495:
+		digits = 1
+	}
+	v := round(100*(ratio-1), digits)
+	s := fixed(v, digits) + " %"
+	switch {
+	case v == 0:
+		s = fixed(0, digits) + " %"
+	case v > 0:
+		s = "+" + s
+	}
+	if isWidth(halfwidth) {
+		s += " ±" + fixed(100*halfwidth, digits)
+	}
+	return s
+}
+
 // Share says a part of a whole without an interval of its own in whole percent:
 // "66 %", or "0.3 %" where it is less than one.
 func Share(ratio float64) string {

@@ -103,3 +103,17 @@ func FuzzEstimate(f *testing.F) {
 		}
 	})
 }
+
+func TestChange(t *testing.T) {
+	for _, c := range []struct {
+		ratio, half float64
+		want        string
+	}{
+		{0.76, 0.02, "-24 % ±2"}, {1.31, 0.02, "+31 % ±2"}, {2.42, 0.03, "+142 % ±3"}, {0.999, 0.012, "0 % ±1"},
+		{0.961, 0.003, "-3.9 % ±0.3"}, {0.99951, 0.0002, "-0.05 % ±0.02"}, {0.926, 0.009, "-7 % ±1"}, {0.5, math.NaN(), "-50 %"}, {1, math.NaN(), "0 %"}, {math.NaN(), 0, "not a number"},
+	} {
+		if got := Change(c.ratio, c.half); got != c.want {
+			t.Errorf("%v ± %v: %q, want %q", c.ratio, c.half, got, c.want)
+		}
+	}
+}

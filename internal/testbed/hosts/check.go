@@ -92,9 +92,9 @@ func (h Host) check(f facts, program string) error {
 	case !f.ip:
 		return &HostError{Host: h.Name, Text: "has no ip, which tells its devices", Cure: "there: apt-get install iproute2"}
 	case f.device != "" && f.mtu == 0:
-		return &HostError{Host: h.Name, Text: "has no device " + f.device, Cure: "mend cnibench_device; ip link lists them there"}
+		return &HostError{Host: h.Name, Text: "has no device " + f.device, Cure: "correct cnibench_device; ip link on that host lists its devices"}
 	case f.device == "":
-		return &HostError{Host: h.Name, Text: "has no route to the other end", Cure: "mend cnibench_address, or name the device in cnibench_device"}
+		return &HostError{Host: h.Name, Text: "has no route to the other end", Cure: "correct cnibench_address, or name the device in cnibench_device"}
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ func (h Host) hold(ctx context.Context, r *exec.Runner, who string) (*lock, erro
 		err = &HostError{Host: h.Name, Text: "is in use by " + holder, Cure: fmt.Sprintf("wait for it; of one that is gone, the host knows after %v", letGoAfter), Taken: true}
 	}
 	if why, unable := strings.CutPrefix(said, "cannot: "); unable {
-		err = &HostError{Host: h.Name, Text: "cannot be held for this run alone: " + why, Cure: "mend that, or use another host"}
+		err = &HostError{Host: h.Name, Text: "cannot be held for this run alone: " + why, Cure: "fix that, or use another host"}
 	}
 	if err != nil {
 		_, _ = p.Kill(), p.Wait() // why it ended is known

@@ -114,13 +114,13 @@ func unreachable(host, said string) error {
 	for _, c := range []struct{ word, cure string }{
 		{"IDENTIFICATION HAS CHANGED", "it answers with another key than before: find out why before anything else"},
 		{"Host key verification failed", "its key is not in known_hosts, or not the one that is: compare it by another way, then: " + scanKey(said)},
-		{"not accessible: No such file", "there is no such key file here: mend ansible_ssh_private_key_file"},
+		{"not accessible: No such file", "there is no such key file here: correct ansible_ssh_private_key_file"},
 		{"Permission denied", "the key is not accepted there: name another in ansible_ssh_private_key_file, or add it to authorized_keys"},
-		{"Connection refused", "nothing listens there: start sshd, or mend ansible_host and ansible_port"},
-		{"Could not resolve", "the name is not known: mend ansible_host"},
-		{"No route to host", "mend ansible_host, or the network between"},
-		{"Network is unreachable", "there is no route from here: mend ansible_host, or the network between"},
-		{"timed out", "it does not answer: mend ansible_host, or the network between"},
+		{"Connection refused", "nothing listens there: start sshd, or correct ansible_host and ansible_port"},
+		{"Could not resolve", "the name is not known: correct ansible_host"},
+		{"No route to host", "correct ansible_host, or the network between"},
+		{"Network is unreachable", "there is no route from here: correct ansible_host, or the network between"},
+		{"timed out", "it does not answer: correct ansible_host, or the network between"},
 	} {
 		if strings.Contains(said, c.word) {
 			e.Cure = c.cure

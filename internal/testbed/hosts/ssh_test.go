@@ -13,9 +13,9 @@ import (
 func TestUnreachable(t *testing.T) {
 	const ansible = `Data could not be sent to remote host "198.18.0.2". Make sure this host can be reached over ssh: `
 	for said, want := range map[string]string{
-		ansible + "ssh: connect to host 198.18.0.2 port 22: Connection timed out\r\n":                                           "a: cannot be reached: ssh: connect to host 198.18.0.2 port 22: Connection timed out (it does not answer: mend ansible_host, or the network between)",
-		"Failed to connect to the host via ssh: ssh: connect to host 10.99.0.2 port 22: Network is unreachable":                 "a: cannot be reached: ssh: connect to host 10.99.0.2 port 22: Network is unreachable (there is no route from here: mend ansible_host, or the network between)",
-		"Warning: Identity file /k not accessible: No such file or directory.\nroot@198.18.0.1: Permission denied (publickey).": "a: cannot be reached: root@198.18.0.1: Permission denied (publickey). (there is no such key file here: mend ansible_ssh_private_key_file)",
+		ansible + "ssh: connect to host 198.18.0.2 port 22: Connection timed out\r\n":                                           "a: cannot be reached: ssh: connect to host 198.18.0.2 port 22: Connection timed out (it does not answer: correct ansible_host, or the network between)",
+		"Failed to connect to the host via ssh: ssh: connect to host 10.99.0.2 port 22: Network is unreachable":                 "a: cannot be reached: ssh: connect to host 10.99.0.2 port 22: Network is unreachable (there is no route from here: correct ansible_host, or the network between)",
+		"Warning: Identity file /k not accessible: No such file or directory.\nroot@198.18.0.1: Permission denied (publickey).": "a: cannot be reached: root@198.18.0.1: Permission denied (publickey). (there is no such key file here: correct ansible_ssh_private_key_file)",
 		"No ED25519 host key is known for 198.18.0.2 and you have requested strict checking.\r\nHost key verification failed.\r\n": "a: cannot be reached: Host key verification failed. (its key is not in known_hosts, or not the one that is: " +
 			"compare it by another way, then: ssh-keyscan 198.18.0.2 >>~/.ssh/known_hosts)",
 		"No ED25519 host key is known for [198.18.0.2]:2222 and you have requested strict checking.\r\nHost key verification failed.": "a: cannot be reached: Host key verification failed. (its key is not in known_hosts, or not the one that is: " +

@@ -239,7 +239,7 @@ func TestWhatIsGoneIsMadeAnew(t *testing.T) {
 			t.Errorf("%s: %v, the same agent %v", what, err, after.Server.Agent == before.Server.Agent)
 		}
 	}
-	if !heard.has("is gone: it is made anew") || !heard.has("was deleted: everything is made anew") {
+	if !heard.has("is gone: it is created again") || !heard.has("was deleted: everything is created again") {
 		t.Errorf("nobody was told: %q", heard.lines)
 	}
 }

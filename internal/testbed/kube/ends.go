@@ -65,9 +65,9 @@ func (c *cluster) support(cell result.Cell) error {
 	r := route{to, cell.Path, familyOf(cell)}
 	switch {
 	case cell.Link != "unshaped":
-		return fmt.Errorf("a cluster's link is as it is: %s is of the lab", cell.Link)
+		return fmt.Errorf("link %s requires testbed lab; a cluster's link cannot be chosen", cell.Link)
 	case cell.Profile != "default_settings":
-		return fmt.Errorf("a cluster's nodes are not tuned: profile %s is of the lab and of hosts", cell.Profile)
+		return fmt.Errorf("profile %s requires testbed lab or hosts; nodes of a cluster are not tuned", cell.Profile)
 	case cell.Workload == workload.PodSetupName:
 		return fmt.Errorf("pods are added by the cluster's own kubelets: measure %s in the lab", cell.Workload)
 	case max(from.node, to.node) > len(c.nodes) && cell.IsPair():

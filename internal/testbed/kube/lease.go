@@ -41,7 +41,7 @@ func (c *cluster) startLease(ctx context.Context) (*lease, error) {
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &life, AcquireTime: &now, RenewTime: &now},
 	}, metav1.CreateOptions{})
 	if kube.IsNotFound(err) {
-		return nil, fmt.Errorf("there is no namespace %s: --namespace, or namespace in the campaign's clusters, is of one that is there", c.named.Namespace)
+		return nil, fmt.Errorf("there is no namespace %s: --namespace, and namespace in the campaign's clusters, require an existing one", c.named.Namespace)
 	}
 	if err != nil {
 		return nil, c.client.Explain("make the lease of the run", err)

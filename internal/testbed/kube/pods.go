@@ -251,7 +251,7 @@ func (c *cluster) revive(ctx context.Context, s spot) (*stand, error) {
 			return nil, err
 		}
 		if gone {
-			c.options.Say("namespace %s was deleted: everything is made anew", c.namespace(s))
+			c.options.Say("namespace %s was deleted: everything is created again", c.namespace(s))
 			if err := c.again(ctx); err != nil {
 				return nil, err
 			}
@@ -270,7 +270,7 @@ func (c *cluster) revive(ctx context.Context, s spot) (*stand, error) {
 			return nil, c.client.Explain("delete pod "+st.pod, err)
 		}
 	}
-	c.options.Say("pod %s is gone: it is made anew", st.pod)
+	c.options.Say("pod %s is gone: it is created again", st.pod)
 	if err := c.makePod(ctx, st); err != nil {
 		return nil, err
 	}

@@ -113,7 +113,7 @@ func (b *Bed) switchTo(ctx context.Context, group int) (printed []testbed.Printe
 		}
 	}
 	if found, err = c.prepare(ctx, cellsOf(c.name, b.switching.cells)); err == nil && found.Network != c.named.Network {
-		err = fmt.Errorf("after its switch it has the network %s, and the campaign says %s: mend the commands, or network in clusters", found.Network, c.named.Network)
+		err = fmt.Errorf("after its switch it has the network %s, and the campaign says %s: correct the commands, or network in clusters", found.Network, c.named.Network)
 	}
 	if err != nil {
 		return printed, found, errors.Join(err, c.close(context.WithoutCancel(ctx)))

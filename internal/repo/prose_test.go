@@ -1,0 +1,196 @@
+package repo
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/cnibench/cnibench/internal/cli"
+)
+
+// avoided are phrases that nobody searches for, with what to write in their place.
+func avoided() []phrase {
+	list := [][2]string{
+		{`\b(held|hold|holds|holding)\b[^.;:]{0,60}\bagainst\b`, "compare with"},
+		{`\bin vain\b`, "without a match"},
+		{`\bmend(s|ed|ing)?\b`, "fix, correct"},
+		{`\bput (it |them )?right\b`, "fix, correct"},
+		{`\bwho (may|can) make none\b`, "users who cannot create one"},
+		{`\bwho administers\b`, "a cluster admin"},
+		{`\b(that|which|there) (is|are) there\b`, "existing"},
+		{`\bwhat did not get there\b`, "cells that missed the target"},
+		{`\b(told|tell|tells|telling) [^.;:]{0,40}\bapart\b`, "tied, significant difference"},
+		{`\bbe told from\b`, "tied, no significant difference"},
+		{`\bcannot be told\b`, "cannot be determined, tied"},
+		{`\b(is|are) of (the lab|a lab|pods|a pod|the testbed|a Kubernetes|networks?)\b`, "belongs to, is for, requires"},
+		{`\bgoes by\b`, "uses"},
+		{`\bof itself\b`, "on its own"},
+		{`\bwithout a word\b`, "without an answer for"},
+		{`\bno word of\b`, "does not mention"},
+		{`\bwhat becomes of\b`, "what happens to"},
+		{`\bcame of it\b`, "the result"},
+		{`\bit is said\b|\bthat is said\b|\bis said\b|\bare said\b`, "is reported, is listed"},
+		{`\b(share|shares) the first place\b`, "are tied for 1st"},
+		{`\bspan of places\b`, "ranks"},
+		{`\banew\b`, "again, from the beginning"},
+		{`\bwritten as can be\b`, "as far as possible"},
+		{`\bcome(s)? to (its|an|the) end\b`, "finish"},
+		{`\bgo(es)? on with\b`, "resume, continue"},
+		{`\bsay (one of them|what for|which)\b`, "use, name"},
+	}
+	var out []phrase
+	for _, p := range list {
+		out = append(out, phrase{regexp.MustCompile("(?i)" + p[0]), p[1]})
+	}
+	return out
+}
+
+// phrase is what not to write, and what to write in its place.
+type phrase struct {
+	avoid *regexp.Regexp
+	write string
+}
+
+// notYetPlain are files that still have avoided phrases. A file that has none
+// must leave the list, so that it only gets shorter.
+func notYetPlain() []string {
+	return []string{
+		"docs/adding-a-paper.md", "docs/campaign.md", "docs/instructions.md", "docs/lab.md", "docs/reproductions.md",
+		"docs/service-instructions.md", "docs/traffic.md",
+		"cnibench reproduce --help", "internal/cli/reproduce.go",
+		"internal/campaign/check.go", "internal/campaign/clusters.go", "internal/campaign/keys.go",
+		"internal/paper/load.go", "internal/paper/paper.go", "internal/report/reproduction.go", "internal/testbed/lab/podmemory.go",
+	}
+}
+
+// TestProse: documents, help texts and messages avoid the phrases of the list.
+func TestProse(t *testing.T) {
+	found := map[string][]string{}
+	for _, path := range files(t, ".md") {
+		found[path] = awkward(path, proseOf(read(t, path)))
+	}
+	for _, path := range files(t, ".go") {
+		if strings.HasPrefix(path, "internal/") && !strings.HasSuffix(path, "_test.go") && !strings.HasPrefix(path, "internal/labtest") {
+			found[path] = messagesOf(t, path)
+		}
+	}
+	helpOf(cli.Root(io.Discard, io.Discard), found)
+	for _, path := range slices.Sorted(keys(found)) {
+		listed := slices.Contains(notYetPlain(), path)
+		switch {
+		case listed && len(found[path]) == 0:
+			t.Errorf("%s has no avoided phrase any more: take it off notYetPlain", path)
+		case !listed:
+			for _, f := range found[path] {
+				t.Error(f)
+			}
+		}
+	}
+	for _, path := range notYetPlain() {
+		if _, ok := found[path]; !ok {
+			t.Errorf("notYetPlain names %s, which does not exist", path)
+		}
+	}
+}
+
+func keys[V any](m map[string]V) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// proseOf is a document without its blocks of code, which keep their lines.
+func proseOf(text string) string {
+	lines, fenced := strings.Split(text, "\n"), false
+	for i, l := range lines {
+		fence := strings.HasPrefix(strings.TrimSpace(l), "```")
+		if fence {
+			fenced = !fenced
+		}
+		if fence || fenced {
+			lines[i] = ""
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// awkward names each avoided phrase in a text with its line. A phrase may be
+// broken over lines.
+func awkward(where, text string) []string {
+	var out []string
+	flat := strings.ReplaceAll(text, "\n", " ")
+	for _, p := range avoided() {
+		for _, at := range p.avoid.FindAllStringIndex(flat, -1) {
+			out = append(out, fmt.Sprintf("%s:%d: %q: write: %s", where, 1+strings.Count(text[:at[0]], "\n"), flat[at[0]:at[1]], p.write))
+		}
+	}
+	return out
+}
+
+// messagesOf checks the texts of a Go file: its string literals with a space.
+func messagesOf(t *testing.T, path string) []string {
+	t.Helper()
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, path, read(t, path), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		lit, ok := n.(*ast.BasicLit)
+		if !ok || lit.Kind != token.STRING {
+			return true
+		}
+		if text, err := strconv.Unquote(lit.Value); err == nil && strings.Contains(text, " ") {
+			out = append(out, awkward(fmt.Sprintf("%s:%d", path, set.Position(lit.Pos()).Line), text)...)
+		}
+		return true
+	})
+	return out
+}
+
+// helpOf checks the help of a command and of all below it.
+func helpOf(cmd *cobra.Command, found map[string][]string) {
+	where := cmd.CommandPath() + " --help"
+	out := awkward(where, cmd.Short+"\n"+cmd.Long)
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		out = append(out, awkward(where+" --"+f.Name, f.Usage)...)
+	})
+	found[where] = out
+	for _, c := range cmd.Commands() {
+		helpOf(c, found)
+	}
+}
+
+// TestProseSearch checks the search itself.
+func TestProseSearch(t *testing.T) {
+	for text, want := range map[string]int{
+		"Networks are held\nagainst the bare one.":          1,
+		"Networks are compared with the bare one.":          0,
+		"These cannot be told apart.":                       2,
+		"A policy that the traffic is held against in vain": 2,
+		"`--image is of pods`":                              1,
+		"It reports what is missing, and how to fix it.":    0,
+	} {
+		if got := awkward("x", text); len(got) != want {
+			t.Errorf("%q: %d findings, want %d: %v", text, len(got), want, got)
+		}
+	}
+	if got := proseOf("a\n```console\nheld against\n```\nb"); got != "a\n\n\n\nb" {
+		t.Errorf("%q", got)
+	}
+}

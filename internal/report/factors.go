@@ -1,0 +1,114 @@
+package report
+
+import (
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/stat"
+)
+
+// factorName is a factor as a heading.
+func factorName(name string) string {
+	if words, ok := map[string]string{
+		"mtu": "MTU", "family": "IP family", "service_proxy": "service proxy", "message_bytes": "message size (bytes)",
+		"background_streams": "background streams", "udp_gso": "UDP segmentation offload", "zero_copy": "zero copy", "pin_cpus": "pinned CPUs",
+	}[name]; ok {
+		return words
+	}
+	return name
+}
+
+// factorsName is several levels of a factor, in words.
+func factorsName(name string) string {
+	if words, ok := map[string]string{
+		"family": "IP families", "service_proxy": "service proxies", "services": "numbers of services", "policies": "numbers of policies",
+		"message_bytes": "message sizes", "streams": "numbers of streams", "background_streams": "numbers of background streams",
+		"burst": "burst sizes", "udp_gso": "settings of UDP segmentation offload", "zero_copy": "settings of zero copy", "pin_cpus": "settings of pinned CPUs",
+	}[name]; ok {
+		return words
+	}
+	return factorName(name) + "s"
+}
+
+// levelName is a level in words.
+func levelName(factor, level string) string {
+	switch {
+	case factor == "family" && level == "":
+		return "ipv4"
+	case factor == "direction" && level == "":
+		return "client to server"
+	case level == "":
+		return "none"
+	}
+	return level
+}
+
+// factorTables compare the levels of what a campaign varies with their
+// reference, one table for each factor.
+func (d *document) factorTables() []*table {
+	var out []*table
+	for _, name := range d.factorNames() {
+		of := slices.DeleteFunc(slices.Clone(d.Analysis.Factors), func(r stat.FactorRanking) bool { return r.Factor != name })
+		out = append(out, d.factorTable(name, of))
+	}
+	return out
+}
+
+// factorNames are the factors that vary, in the order of the analysis.
+func (d *document) factorNames() []string {
+	var out []string
+	for _, r := range d.Analysis.Factors {
+		if !slices.Contains(out, r.Factor) {
+			out = append(out, r.Factor)
+		}
+	}
+	return out
+}
+
+// factorTable is levels × goals; ranks are those of the first goal.
+func (d *document) factorTable(name string, of []stat.FactorRanking) *table {
+	t := &table{Columns: []column{{Head: factorName(name)}}}
+	var settings []stat.Setting
+	var levels []string
+	for _, r := range of {
+		settings = append(settings, r.Settings...)
+		t.Columns = append(t.Columns, column{Head: goalHead(r.Goal, r.Settings), Number: true})
+		for _, l := range r.Levels {
+			if !slices.Contains(levels, l.Level) {
+				levels = append(levels, l.Level)
+			}
+		}
+	}
+	t.Columns = append(t.Columns, column{Head: "rank"})
+	t.Caption = capital(factorName(name)) + " compared with " + levelName(name, of[0].Levels[0].Level) + " (" + d.name(of[0].Network) + ", " + scopeWords(settings) + ")"
+	for _, level := range levels {
+		row := []cell{text(levelName(name, level))}
+		rank := "not ranked"
+		for i, r := range of {
+			at := slices.IndexFunc(r.Levels, func(l stat.Level) bool { return l.Level == level })
+			if at < 0 {
+				row = append(row, text("not measured"))
+				continue
+			}
+			row = append(row, levelCell(r, at))
+			if i == 0 {
+				rank = ranks(r.Levels[at].Rank, r.Levels[at].RankTo)
+			}
+		}
+		t.Rows = append(t.Rows, append(row, text(rank)))
+	}
+	if len(of) > 1 {
+		t.Notes = append(t.Notes, "Ranked by "+goalHead(of[0].Goal, of[0].Settings)+".")
+	}
+	return t
+}
+
+func levelCell(r stat.FactorRanking, at int) cell {
+	switch e := r.Levels[at].AgainstReference; {
+	case at == 0:
+		return text("reference")
+	case e == nil:
+		return text("no block in common")
+	default:
+		return changeCell(r.Goal, *e)
+	}
+}
