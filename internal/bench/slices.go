@@ -3,11 +3,8 @@ package bench
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"sync"
@@ -43,6 +40,8 @@ const (
 	// batchPatience is what a batch may take beyond its schedule, and opening one.
 	batchPatience = 3 * time.Second
 	openPatience  = 10 * time.Second
+	// longestSlice bounds what a client may have its server send at once.
+	longestSlice = 10 * time.Second
 	// openAtOnce is how many samples are opened at the same time.
 	openAtOnce = 8
 )
@@ -198,10 +197,7 @@ func each(tries []*slicedTry, atOnce int, f func(*slicedTry)) {
 func (r *run) open(ctx context.Context, t *slicedTry) {
 	ctx, cancel := context.WithTimeoutCause(ctx, openPatience, fmt.Errorf("the connections were not open after %v", openPatience))
 	defer cancel()
-	t.params = workload.Params{Cell: t.sample.Cell, Window: r.Sampling.Slice(), Warmup: r.Sampling.Slice(), Sliced: true, Token: newToken(), SharedClock: t.ends.SharedClock}
-	if shaped(t.sample.Cell) {
-		t.params.Warmup *= 10 // the bound of a slice that a client may order
-	}
+	t.params = workload.Params{Cell: t.sample.Cell, Window: r.Sampling.Slice(), Warmup: longestSlice, Sliced: true, Token: newToken(), SharedClock: t.ends.SharedClock}
 	serve, err := t.work.Serve(t.params)
 	if err != nil {
 		t.err = err
@@ -225,82 +221,6 @@ func (r *run) open(ctx context.Context, t *slicedTry) {
 		return
 	}
 	t.client, t.opened = opened.Session, time.Duration(opened.OpenNanoseconds)
-}
-
-// shaped tells whether a cell's link lets through no more than its rate.
-func shaped(c result.Cell) bool { return c.Link != "unshaped" && c.Link != "local" && c.Link != "" }
-
-// schedule gives each try its turns, in rounds: in each, all that take part come
-// once, in random order. It gives the length of the whole.
-func (r *run) schedule(tries []*slicedTry) time.Duration {
-	if len(tries) == 0 {
-		return 0
-	}
-	rounds := 0
-	for _, t := range tries {
-		t.slices = r.slicesOf(t.slot)
-		t.turns = make([]traffic.Turn, 0, t.slices)
-		rounds = max(rounds, t.slices)
-	}
-	rng := rand.New(rand.NewChaCha8(r.batchKey(tries[0].slot)))
-	at := time.Duration(0)
-	for round := range rounds {
-		for _, i := range rng.Perm(len(tries)) {
-			t := tries[i]
-			if (round+1)*t.slices/rounds == round*t.slices/rounds {
-				continue // it has fewer slices than there are rounds
-			}
-			stream := t.sample.Cell.Workload == traffic.TCPStream || t.sample.Cell.Workload == traffic.UDPStream
-			leadIn, length := workload.SliceOf(r.Sampling.Slice(), t.opened, stream && shaped(t.sample.Cell))
-			t.turns = append(t.turns, traffic.Turn{At: at, LeadIn: leadIn, Length: length})
-			drain, known := r.drains[t.sample.Cell]
-			if !known {
-				drain = firstDrain
-			}
-			at += leadIn + length + drain + betweenSlices
-		}
-	}
-	return at
-}
-
-// batchKey seeds the order of turns: by the plan, the block and the batch.
-func (r *run) batchKey(first plan.Slot) (key [32]byte) {
-	binary.LittleEndian.PutUint64(key[:], r.Plan.Seed)
-	binary.LittleEndian.PutUint64(key[8:], uint64(first.Block))
-	binary.LittleEndian.PutUint64(key[16:], uint64(first.Index)+1)
-	return key
-}
-
-// slicesOf is the number of slices of a sample. Where the campaign leaves it open, the
-// noise of slices within a sample is to be about as large as what the campaign aims
-// at; the rest is the blocks' to tell. It depends on the records of the first block
-// alone, so that a resumed run takes the same.
-func (r *run) slicesOf(slot plan.Slot) int {
-	if r.Sampling.Slices > 0 {
-		return r.Sampling.Slices
-	}
-	spread, known := r.spread[slot.Cell]
-	if slot.Block == 1 || !known || r.Sampling.TargetRelativeHalfwidth <= 0 {
-		return firstSlices
-	}
-	n := math.Ceil(math.Pow(spread/r.Sampling.TargetRelativeHalfwidth, 2))
-	return int(min(max(n, fewestSlices), mostSlices))
-}
-
-// noteSpread keeps the coefficient of variation of a first block's slices.
-func (r *run) noteSpread(s result.Sample) {
-	if s.Block != 1 || s.Status != result.StatusOK || s.Slices == nil || len(s.Slices.PerSecond) < 2 {
-		return
-	}
-	var mean, ss float64
-	for i, v := range s.Slices.PerSecond {
-		d := v - mean
-		mean += d / float64(i+1)
-		ss += d * (v - mean)
-	}
-	if mean > 0 {
-		r.spread[s.Cell] = math.Sqrt(ss/float64(len(s.Slices.PerSecond)-1)) / mean
-	}
 }
 
 // follow has all clients follow the schedule, on their machine's clock.
@@ -371,58 +291,6 @@ func (r *run) cancelSliced(ctx context.Context, t *slicedTry) {
 	}
 }
 
-// dropOverlaps leaves out slices whose drain ran into the time of the next one:
-// both were on the path at the same time. It notes how long drains take.
-func (r *run) dropOverlaps(tries []*slicedTry) {
-	type span struct {
-		try        *slicedTry
-		slice      int
-		leadIn     time.Duration
-		begin, end time.Duration // of the counted part
-	}
-	var spans []span
-	for _, t := range tries {
-		if t.err != nil || t.report.Native == nil {
-			continue
-		}
-		longest := r.drains[t.sample.Cell]
-		for i, s := range t.report.Native.Slices {
-			turn := t.turns[s.Turn]
-			spans = append(spans, span{t, i, turn.At, s.Begin, s.End})
-			longest = max(longest, min(s.End-turn.At-turn.LeadIn-turn.Length, 4*turn.Length))
-		}
-		r.drains[t.sample.Cell] = longest
-	}
-	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.leadIn, b.leadIn) })
-	bad := map[*slicedTry]map[int]bool{}
-	mark := func(s span) {
-		if bad[s.try] == nil {
-			bad[s.try] = map[int]bool{}
-		}
-		bad[s.try][s.slice] = true
-	}
-	for i := 1; i < len(spans); i++ {
-		for j := i - 1; j >= 0 && j >= i-3; j-- { // a drain is bounded, so no older one can reach
-			if spans[j].end > spans[i].leadIn {
-				mark(spans[j])
-				if spans[j].end > spans[i].begin {
-					mark(spans[i])
-				}
-			}
-		}
-	}
-	for t, of := range bad {
-		n := t.report.Native
-		kept := n.Slices[:0:0]
-		for i, s := range n.Slices {
-			if !of[i] {
-				kept = append(kept, s)
-			}
-		}
-		n.Slices = kept
-	}
-}
-
 // take makes the record of what the slices counted.
 func (r *run) take(t *slicedTry) error {
 	s := &t.sample
@@ -432,7 +300,8 @@ func (r *run) take(t *slicedTry) error {
 	}
 	s.MeasuredSeconds, s.Metrics, s.Histogram = &m.MeasuredSeconds, m.Metrics, m.Histogram
 	s.Warnings = m.Warnings
-	leadIn, length := t.turns[0].LeadIn, t.turns[0].Length
+	last := t.turns[len(t.turns)-1]
+	leadIn, length := last.LeadIn, last.Length
 	s.RequestedSeconds = float64(t.slices) * length.Seconds()
 	s.Slices = &result.Slices{LengthSeconds: length.Seconds(), LeadInSeconds: leadIn.Seconds(), Asked: t.slices, PerSecond: m.SliceRates}
 	if left := len(m.SliceRates); left < t.slices/2 {
@@ -454,45 +323,4 @@ func (t *slicedTry) finish() {
 	if t.err != nil {
 		failed(s, t.err)
 	}
-}
-
-// explains tells whether the samples of a block have explaining windows.
-func (r *run) explains(block int) bool {
-	every := max(1, r.Sampling.ExplainEvery)
-	return r.Sampling.Explain() > 0 && !r.noProbes() && (block-1)%every == 0
-}
-
-// explainBatch reads the probes in a window of each sample's traffic apart from its
-// slices. A window that fails leaves the sample without probes, and says so.
-func (r *run) explainBatch(ctx context.Context, tries []*slicedTry) {
-	for _, t := range tries {
-		if t.err != nil || ctx.Err() != nil {
-			continue
-		}
-		if err := r.explain(ctx, t); err != nil {
-			t.sample.Warnings = append(t.sample.Warnings, "no probe was read: "+oneLine(err))
-		}
-	}
-}
-
-func (r *run) explain(ctx context.Context, t *slicedTry) error {
-	s := &t.sample
-	r.idle(ctx, s.Block, t.ends)
-	p := workload.Params{Cell: s.Cell, Warmup: min(r.Sampling.Warmup(), r.Sampling.Explain()/2), Window: r.Sampling.Explain(), Token: newToken(), SharedClock: t.ends.SharedClock}
-	readAgain := r.watchNodes(ctx, s, t.ends)
-	server, client, err := r.traffic(ctx, p, t.try)
-	if rawErr := r.saveRaw(s, server, client); rawErr != nil {
-		err = errors.Join(err, rawErr)
-	}
-	if err != nil {
-		return err
-	}
-	m, err := t.work.Parse(p, server, client)
-	if err != nil {
-		return err
-	}
-	s.Explaining = &result.Explaining{MeasuredSeconds: m.MeasuredSeconds, Metrics: m.Metrics}
-	r.probes(s, t.ends, client, server)
-	readAgain()
-	return nil
 }

@@ -241,3 +241,15 @@ func openClaims(p paper.Paper, c campaign.Campaign) func([]result.Sample) map[re
 	opt := analysisOptions(c, result.Environment{})
 	return p.Open(opt, PaperKnown())
 }
+
+// study is what a run is that repeats a published study.
+type study struct {
+	// argv goes on with it, without --resume and --out.
+	argv []string
+	// cells are those that it measures of the campaign's; nil: all.
+	cells map[result.Cell]bool
+	// settled is its stopping rule, in place of the campaign's.
+	settled func([]result.Sample) map[result.Cell]bool
+	// show says what came out, in place of the report.
+	show func(dir string) error
+}

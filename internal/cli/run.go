@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,18 +53,6 @@ type runFlags struct {
 	allowTuning bool
 	// study is what reproduce changes of a run; nil: nothing.
 	study *study
-}
-
-// study is what a run is that repeats a published study.
-type study struct {
-	// argv goes on with it, without --resume and --out.
-	argv []string
-	// cells are those that it measures of the campaign's; nil: all.
-	cells map[result.Cell]bool
-	// settled is its stopping rule, in place of the campaign's.
-	settled func([]result.Sample) map[result.Cell]bool
-	// show says what came out, in place of the report.
-	show func(dir string) error
 }
 
 // runLong is the help of run.
@@ -239,34 +226,6 @@ func runOn(ctx context.Context, bed testbed.Testbed, path string, c campaign.Cam
 }
 
 // loadCampaign reads the campaign in a file, or in text where that is given.
-func loadCampaign(path string, text []byte, testbed string, stderr io.Writer) (campaign.Campaign, error) {
-	var c campaign.Campaign
-	var err error
-	if text == nil {
-		c, err = campaign.Load(path, known())
-	} else {
-		c, err = campaign.Parse(path, text, known())
-	}
-	if err != nil {
-		return c, usageError{err}
-	}
-	if testbed != "" {
-		if err := oneOf("testbed", testbed, known().Testbeds); err != nil {
-			return c, err
-		}
-		if testbed == campaign.Kubernetes {
-			var notes []string
-			c, notes = c.OnClusters()
-			for _, note := range notes {
-				fmt.Fprintln(stderr, "note: "+note)
-			}
-		} else if c.Testbed == campaign.Kubernetes || testbed == "lab" && slices.ContainsFunc(c.Networks, func(n campaign.Network) bool { return n.Name == campaign.Detected }) {
-			return c, usageError{fmt.Errorf("%s requires testbed kubernetes, because it measures the network that a cluster has; for --testbed %s name networks of the lab", path, testbed)}
-		}
-		c = c.On(testbed, known())
-	}
-	return c, nil
-}
 
 // openLab makes the lab testbed; it builds nothing yet, but clears what killed
 // runs left.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -214,11 +215,31 @@ func (d *document) goalSentences() []string {
 	if d.Analysis.Confidence > 0 {
 		s += fmt.Sprintf(" ± is the %g %% interval.", 100*d.Analysis.Confidence)
 	}
-	out := []string{s}
+	out := append([]string{s}, d.placementSentence()...)
 	if by := rankGoal(all); by != nil {
 		out = append(out, d.rankSentences(*by)...)
 	}
 	return append(out, d.absentGoals()...)
+}
+
+// placementSentence says what figures leave out because of where both ends ran; none
+// where that is nothing, or differs from cell to cell.
+func (d *document) placementSentence() []string {
+	placed := map[string]bool{}
+	for _, c := range d.Analysis.Cells {
+		if c.OK > 0 {
+			placed[c.Cell.CPUs] = true
+		}
+	}
+	switch {
+	case len(placed) != 1:
+		return nil
+	case placed[result.CPUsSame]:
+		return []string{"Both ends ran on one CPU: this is the cost of the path, without wake-ups and without a second CPU sharing the work."}
+	case placed[result.CPUsApart]:
+		return []string{"Each end ran on a CPU of its own: wake-ups of the other CPU are in these figures, and both CPUs shared the work."}
+	}
+	return nil
 }
 
 // rankSentences say what the ranks are by, and where another figure ranks otherwise.

@@ -50,6 +50,8 @@ func csvFactors() []csvFactor {
 		{"pods", func(c result.Cell) string { return number(float64(c.Pods)) }},
 		{"background_streams", func(c result.Cell) string { return number(float64(c.BackgroundStreams)) }},
 		{"pin_cpus", func(c result.Cell) string { return boolean(c.PinCPUs) }},
+		{"congestion_control", func(c result.Cell) string { return c.CongestionControl }},
+		{"cpus", func(c result.Cell) string { return c.CPUs }},
 	}
 }
 
@@ -107,7 +109,7 @@ const (
 // kindOf is the kind of a column of the long form. All else are numbers.
 func kindOf(column string) columnKind {
 	switch column {
-	case "network", "cluster", "client_node", "server_node", "path", "placement", "link", "profile", "family", "workload", "test", "protocol", "direction", "service_proxy",
+	case "network", "cluster", "client_node", "server_node", "path", "placement", "link", "profile", "family", "workload", "test", "protocol", "direction", "service_proxy", "congestion_control", "cpus",
 		"state", "metric", "unit", "statistic", "model_of", "reason", "compared_metric", "compared_with":
 		return textColumn
 	case "udp_gso", "zero_copy", "pin_cpus", "primary", "link_bound":

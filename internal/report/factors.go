@@ -11,6 +11,7 @@ func factorName(name string) string {
 	if words, ok := map[string]string{
 		"mtu": "MTU", "family": "IP family", "service_proxy": "service proxy", "message_bytes": "message size (bytes)",
 		"background_streams": "background streams", "udp_gso": "UDP segmentation offload", "zero_copy": "zero copy", "pin_cpus": "pinned CPUs",
+		"cpus": "placement on CPUs", "congestion_control": "congestion control",
 	}[name]; ok {
 		return words
 	}
@@ -23,6 +24,7 @@ func factorsName(name string) string {
 		"family": "IP families", "service_proxy": "service proxies", "services": "numbers of services", "policies": "numbers of policies",
 		"message_bytes": "message sizes", "streams": "numbers of streams", "background_streams": "numbers of background streams",
 		"burst": "burst sizes", "udp_gso": "settings of UDP segmentation offload", "zero_copy": "settings of zero copy", "pin_cpus": "settings of pinned CPUs",
+		"cpus": "placements on CPUs", "congestion_control": "congestion controls",
 	}[name]; ok {
 		return words
 	}
@@ -36,6 +38,10 @@ func levelName(factor, level string) string {
 		return "ipv4"
 	case factor == "direction" && level == "":
 		return "client to server"
+	case factor == "cpus" && level == "":
+		return "free"
+	case factor == "congestion_control" && level == "":
+		return "as-is"
 	case level == "":
 		return "none"
 	}

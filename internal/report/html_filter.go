@@ -52,6 +52,8 @@ func choices() []choice {
 		{"background", traffic(func(c result.Cell) string { return amount(c.BackgroundStreams, "streams") }, "none")},
 		{"family", traffic(func(c result.Cell) string { return c.Family }, "ipv4")},
 		{"options", traffic(optionNames, "none")},
+		{"CPUs", traffic(func(c result.Cell) string { return c.CPUs }, "free")},
+		{"congestion control", traffic(func(c result.Cell) string { return c.CongestionControl }, "as-is")},
 	}
 }
 

@@ -66,6 +66,8 @@ func factors() []factor {
 		switches("udp_gso", func(c *result.Cell) *bool { return &c.UDPGSO }),
 		switches("zero_copy", func(c *result.Cell) *bool { return &c.ZeroCopy }),
 		switches("pin_cpus", func(c *result.Cell) *bool { return &c.PinCPUs }),
+		words("congestion_control", func(c *result.Cell) *string { return &c.CongestionControl }, ""),
+		words("cpus", func(c *result.Cell) *string { return &c.CPUs }, ""),
 		numbers("message_bytes", func(c *result.Cell) *int { return &c.MessageBytes }, 0),
 		numbers("streams", func(c *result.Cell) *int { return &c.Streams }, 1),
 	}

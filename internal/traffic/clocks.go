@@ -42,7 +42,7 @@ func (m *sliceWorker) start() { m.since = m.now() }
 // spent is the CPU time since start.
 func (m *sliceWorker) spent() time.Duration { return time.Duration(m.now() - m.since) }
 
-func (m *sliceWorker) share(clocks []int32) { m.shared = clocks }
+func (m *sliceWorker) thread() *sliceWorker { return m }
 
 // onThread makes the calling thread the worker's own.
 func (m *sliceWorker) onThread() (err error) {

@@ -269,10 +269,7 @@ func (r *run) take(conns []*net.TCPConn, list []role) ([]int, error) {
 			err = errors.Join(unix.SetNonblock(fd, false), tuneTCP(fd, cfg, list[i]))
 		}
 		if err == nil && i == 0 {
-			var algorithm string
-			if algorithm, err = algorithmOf(fd); err == nil {
-				r.noteAlgorithm(algorithm)
-			}
+			err = r.noteSocket(fd)
 		}
 		errs = errors.Join(errs, err, c.Close())
 	}

@@ -107,6 +107,10 @@ func topologyOf(sys string, cpu int) topology {
 const (
 	// ConditionCongestionControl is the algorithm in force on the sockets of a run.
 	ConditionCongestionControl = "congestion_control"
+	// ConditionReceiveBuffer is SO_RCVBUF in force, bytes, where a run sets it.
+	ConditionReceiveBuffer = "receive_buffer_bytes"
+	// ConditionScheduling is the scheduling policy of a pinned half's threads.
+	ConditionScheduling = "scheduling"
 )
 
 // setAlgorithm sets the congestion control of a socket.
@@ -152,11 +156,43 @@ func (r *run) algorithmToSet(family int) (string, error) {
 }
 
 // noteAlgorithm keeps the congestion control in force, for the report.
-func (r *run) noteAlgorithm(name string) {
+func (r *run) noteAlgorithm(name string) { r.note(ConditionCongestionControl, name) }
+
+// note keeps a condition in force, for the report.
+func (r *run) note(name, value string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.conditions == nil {
 		r.conditions = map[string]string{}
 	}
-	r.conditions[ConditionCongestionControl] = name
+	r.conditions[name] = value
+}
+
+// noteSocket keeps the conditions in force on a connection.
+func (r *run) noteSocket(fd int) error {
+	algorithm, err := algorithmOf(fd)
+	if err != nil {
+		return err
+	}
+	r.noteAlgorithm(algorithm)
+	if r.cfg.Sliced && r.cfg.Test == TCPStream {
+		size, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
+		if err != nil {
+			return fmt.Errorf("SO_RCVBUF: %w", err)
+		}
+		r.note(ConditionReceiveBuffer, strconv.Itoa(size))
+	}
+	return nil
+}
+
+// noteScheduling keeps the policy of the calling thread.
+func (r *run) noteScheduling() {
+	attr, err := unix.SchedGetAttr(0, 0)
+	if err != nil {
+		return // what is not known is absent
+	}
+	names := map[uint32]string{unix.SCHED_NORMAL: "normal", unix.SCHED_BATCH: "batch", unix.SCHED_IDLE: "idle", unix.SCHED_FIFO: "fifo", unix.SCHED_RR: "round-robin"}
+	if name, known := names[attr.Policy]; known {
+		r.note(ConditionScheduling, name)
+	}
 }

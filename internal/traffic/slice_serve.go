@@ -14,8 +14,7 @@ import (
 type sliceServer interface {
 	worker
 	interrupt()
-	onThread() error
-	offThread() error
+	thread() *sliceWorker
 }
 
 // runSliced serves one client's slices until the run is over.
@@ -28,22 +27,7 @@ func (s *Server) runSliced(ctx context.Context) (Report, error) {
 	room(len(servers))
 	over := make(chan struct{})
 	var ending sync.WaitGroup
-	ending.Go(func() { // threads block without a timeout: this ends them
-		tick := time.NewTicker(pollInterval)
-		defer tick.Stop()
-		for !r.over.Load() && !r.stopped.Load() {
-			select {
-			case <-over:
-				return
-			case <-tick.C:
-			case <-ctx.Done():
-				r.fail(context.Cause(ctx))
-			}
-		}
-		for _, w := range servers {
-			w.interrupt()
-		}
-	})
+	ending.Go(func() { r.endSliced(ctx, servers, over) })
 	var mu sync.Mutex
 	var cpus []int
 	var threads sync.WaitGroup
@@ -51,10 +35,11 @@ func (s *Server) runSliced(ctx context.Context) (Report, error) {
 		threads.Go(func() {
 			err := own(i, r.cpus)
 			if err == nil {
-				err = w.onThread()
+				err = w.thread().onThread()
 			}
+			r.noteScheduling()
 			if err == nil {
-				err = errors.Join(w.work(), w.offThread())
+				err = errors.Join(w.work(), w.thread().offThread())
 			}
 			if err != nil {
 				r.fail(err)
@@ -83,6 +68,25 @@ func (s *Server) runSliced(ctx context.Context) (Report, error) {
 	return report, err
 }
 
+// endSliced interrupts the threads once the run is over, has failed or was cancelled:
+// they block without a timeout.
+func (r *run) endSliced(ctx context.Context, servers []sliceServer, over <-chan struct{}) {
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for !r.over.Load() && !r.stopped.Load() {
+		select {
+		case <-over:
+			return
+		case <-tick.C:
+		case <-ctx.Done():
+			r.fail(context.Cause(ctx))
+		}
+	}
+	for _, w := range servers {
+		w.interrupt()
+	}
+}
+
 // openSliced waits for the client's connections or flows, and makes a thread for
 // each. release closes them, once the threads have ended.
 func (s *Server) openSliced(ctx context.Context) (servers []sliceServer, release func(), err error) {
@@ -100,17 +104,17 @@ func (s *Server) openSliced(ctx context.Context) (servers []sliceServer, release
 		var w sliceServer
 		conn := sliceConn{run: r, fd: fd}
 		if i == 0 {
-			conn.share(clocks)
+			conn.shared = clocks
 		}
 		switch {
 		case r.cfg.Test == UDPRR:
 			e := newUDPSliceEcho(r, fd, i)
-			e.share(conn.shared)
+			e.shared = conn.shared
 			w = e
 		case r.cfg.Test == UDPStream:
 			var sink *udpSliceSink
 			if sink, err = newUDPSliceSink(r, fd, i); err == nil {
-				sink.share(conn.shared)
+				sink.shared = conn.shared
 				w = sink
 			}
 		case list[i] == roundTrips:
@@ -213,4 +217,30 @@ func (t *crrThread) work() error {
 	t.known.Done()
 	t.known.Wait()
 	return t.crrSink.work()
+}
+
+// listen hears and counts strangers until stop is closed.
+func (h *hall) listen(stop <-chan struct{}) {
+	for {
+		await(h.fd)
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		if err := h.hear(); err != nil {
+			h.r.fail(err)
+			return
+		}
+	}
+}
+
+// await waits until there is something to be read, or the socket is shut down.
+func await(fd int) {
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	for {
+		if _, err := unix.Poll(fds, -1); err != unix.EINTR {
+			return // an error shows in the next call on the socket
+		}
+	}
 }

@@ -252,8 +252,6 @@ func (s *tcpSliceReceiver) slice(leadIn, length time.Duration, out *Slice) error
 	return nil
 }
 
-func (s *tcpSliceReceiver) finish(t *tally) {}
-
 // tcpSink is the serving end of a stream to the server.
 type tcpSink struct {
 	sliceConn

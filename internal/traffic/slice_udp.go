@@ -79,8 +79,6 @@ func (s *udpSliceSender) slice(leadIn, length time.Duration, out *Slice) error {
 	return nil
 }
 
-func (s *udpSliceSender) finish(*tally) {}
-
 // udpSliceSink is the serving end: the receiver of a stream, which answers marks.
 type udpSliceSink struct {
 	*udpReceiver

@@ -24,70 +24,6 @@ import (
 // work over all of the time that it took, and nothing of it is left over for the
 // next slice.
 
-// Turn is when one slice of a run comes, on the driving half's monotonic clock.
-type Turn struct {
-	// At is the beginning of the lead-in, after the start of the schedule.
-	At time.Duration `json:"at_nanoseconds"`
-	// LeadIn is sent and not counted, Length counted.
-	LeadIn time.Duration `json:"lead_in_nanoseconds"`
-	Length time.Duration `json:"length_nanoseconds"`
-}
-
-// Slice is what one slice counted, all streams together. What a test does not
-// count is 0.
-type Slice struct {
-	// Turn is the index of its turn.
-	Turn int `json:"turn"`
-	// Begin and End are the counted part's, after the start of the schedule.
-	Begin time.Duration `json:"begin_nanoseconds"`
-	End   time.Duration `json:"end_nanoseconds"`
-	// Transit is the part of that time that a byte spends on its way there and
-	// the acknowledgement on its way back; it is no time of the traffic.
-	Transit time.Duration `json:"transit_nanoseconds,omitempty"`
-	// Bytes were consumed by the server, ReverseBytes by the client.
-	Bytes        int64 `json:"bytes,omitempty"`
-	ReverseBytes int64 `json:"reverse_bytes,omitempty"`
-	// SentBytes and SentPackets were handed to the kernel, Packets consumed.
-	SentBytes   int64 `json:"sent_bytes,omitempty"`
-	SentPackets int64 `json:"sent_packets,omitempty"`
-	Packets     int64 `json:"packets,omitempty"`
-	Reordered   int64 `json:"reordered,omitempty"`
-	Duplicated  int64 `json:"duplicated,omitempty"`
-	// Transactions were completed, TransactionsLost given up.
-	Transactions     int64 `json:"transactions,omitempty"`
-	TransactionsLost int64 `json:"transactions_lost,omitempty"`
-	Retransmits      int64 `json:"retransmits,omitempty"`
-	// ClientCPU and ServerCPU are the CPU time of each end's threads in the
-	// counted part, with that of the kernel's threads and of the programs that
-	// carry their packets where those can be read.
-	ClientCPU time.Duration `json:"client_cpu_nanoseconds"`
-	ServerCPU time.Duration `json:"server_cpu_nanoseconds"`
-}
-
-// Seconds is the time that the counted work took.
-func (s Slice) Seconds() float64 { return (s.End - s.Begin - s.Transit).Seconds() }
-
-// add takes what another stream counted in the same slice.
-func (s *Slice) add(o Slice) {
-	if s.End == 0 {
-		s.Begin, s.Turn = o.Begin, o.Turn
-	}
-	s.Begin, s.End = min(s.Begin, o.Begin), max(s.End, o.End)
-	s.Transit = max(s.Transit, o.Transit)
-	s.Bytes += o.Bytes
-	s.ReverseBytes += o.ReverseBytes
-	s.SentBytes += o.SentBytes
-	s.SentPackets += o.SentPackets
-	s.Packets += o.Packets
-	s.Reordered += o.Reordered
-	s.Duplicated += o.Duplicated
-	s.Transactions += o.Transactions
-	s.TransactionsLost += o.TransactionsLost
-	s.Retransmits += o.Retransmits
-	s.ClientCPU += o.ClientCPU
-	s.ServerCPU += o.ServerCPU
-}
-
 const (
 	// sliceStall is how long a slice may take beyond its length before its run
 	// fails: the other end is gone, stopped, or the path is cut.
@@ -123,13 +59,8 @@ type sliceEnd interface {
 	interrupt()
 	// release closes the connection, once the thread has ended.
 	release()
-	// share has the end count the CPU time of these clocks as its own.
-	share(clocks []int32)
-	onThread() error
-	offThread() error
-	ticking(on bool) error
-	// finish adds what it counted over all slices.
-	finish(t *tally)
+	// thread is what every thread of a sliced run has.
+	thread() *sliceWorker
 }
 
 // Slicer is the driving half of a sliced run. Its connections are open from
@@ -171,7 +102,7 @@ func OpenSlices(ctx context.Context, cfg Config, server netip.AddrPort, carriers
 		return nil, err
 	}
 	d := &Slicer{run: r, opened: time.Since(begin)}
-	ends[0].share(sharedClocks(carriers))
+	ends[0].thread().shared = sharedClocks(carriers)
 	room(len(ends))
 	for i, e := range ends {
 		t := &sliceThread{end: e, work: make(chan sliceWork)}
@@ -238,11 +169,12 @@ func (d *Slicer) OpenTime() time.Duration { return d.opened }
 func (d *Slicer) serve(t *sliceThread, index int) {
 	err := own(index, d.run.cpus)
 	if err == nil {
-		err = t.end.onThread()
+		err = t.end.thread().onThread()
 	}
 	if err != nil {
 		d.run.fail(err)
 	}
+	d.run.noteScheduling()
 	for w := range t.work {
 		for i, turn := range w.turns {
 			if d.run.stopped.Load() {
@@ -256,7 +188,7 @@ func (d *Slicer) serve(t *sliceThread, index int) {
 		t.due.Store(0)
 		w.done.Done()
 	}
-	if err := t.end.offThread(); err != nil {
+	if err := t.end.thread().offThread(); err != nil {
 		d.run.fail(err)
 	}
 }
@@ -271,9 +203,9 @@ func (d *Slicer) turn(t *sliceThread, index, i int, turn Turn, start int64) erro
 	}
 	t.due.Store(at + int64(turn.LeadIn+turn.Length+sliceStall))
 	s := Slice{Turn: i}
-	err := t.end.ticking(true)
+	err := t.end.thread().ticking(true)
 	if err == nil {
-		err = errors.Join(t.end.slice(turn.LeadIn, turn.Length, &s), t.end.ticking(false))
+		err = errors.Join(t.end.slice(turn.LeadIn, turn.Length, &s), t.end.thread().ticking(false))
 	}
 	t.due.Store(0)
 	if err != nil {
@@ -355,7 +287,9 @@ func (d *Slicer) report(turns []Turn) (Report, error) {
 			sums[s.Turn].add(s)
 			counted[s.Turn]++
 		}
-		th.end.finish(&t)
+		if e, ok := th.end.(interface{ finish(*tally) }); ok { // what it kept over all slices
+			e.finish(&t)
+		}
 	}
 	if len(turns) > 0 && missed == len(turns) {
 		return Report{}, errors.New("every slice would have begun too late: the schedule arrived after its time, or this end gets no CPU")

@@ -190,32 +190,6 @@ func (h *hall) hear() error {
 	return err
 }
 
-// listen hears and counts strangers until stop is closed.
-func (h *hall) listen(stop <-chan struct{}) {
-	for {
-		await(h.fd)
-		select {
-		case <-stop:
-			return
-		default:
-		}
-		if err := h.hear(); err != nil {
-			h.r.fail(err)
-			return
-		}
-	}
-}
-
-// await waits until there is something to be read, or the socket is shut down.
-func await(fd int) {
-	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-	for {
-		if _, err := unix.Poll(fds, -1); err != unix.EINTR {
-			return // an error shows in the next call on the socket
-		}
-	}
-}
-
 // destination is the address that a datagram was sent to.
 func destination(oob []byte, port uint16) (unix.Sockaddr, error) {
 	messages, err := unix.ParseSocketControlMessage(oob)

@@ -162,7 +162,19 @@ func SliceOf(length, open time.Duration, shaped bool) (leadIn, slice time.Durati
 	return max(leadIn, slice/20), slice
 }
 
+// WarmupOf is how long the first slice of a sample leads in: a new connection of a
+// stream has to open its congestion window before it is what it will be.
+func WarmupOf(test string, leadIn time.Duration) time.Duration {
+	if test == traffic.TCPStream {
+		return max(leadIn, streamWarmup)
+	}
+	return leadIn
+}
+
 const (
+	// streamWarmup is what a stream of a lab took to become steady, and half as much
+	// again.
+	streamWarmup = 100 * time.Millisecond
 	// shapedLonger makes the slices of shaped links longer. A bucket of 1 ms is then
 	// less than 1 % of a slice of 5 × 20 ms.
 	shapedLonger = 5

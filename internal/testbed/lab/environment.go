@@ -66,7 +66,7 @@ func (l *Lab) Environment(ctx context.Context) (result.Environment, error) {
 // that they can be compared: the machine's as they were found, and namespaces
 // as their cluster's profile has them, also one that tuned knows.
 func (l *Lab) asMeasured(ctx context.Context) error {
-	if err := l.firstAlgorithms(); err != nil {
+	if err := l.unchanged(); err != nil {
 		return err
 	}
 	if l.options.Machine == nil {

@@ -61,8 +61,8 @@ type Lab struct {
 
 	mu     sync.Mutex
 	agents map[string]*agent.Client
-	// algorithms are the congestion controls of namespaces that were changed.
-	algorithms map[string]algorithm
+	// changed are settings of namespaces that cells ask for.
+	changed map[string]changed
 }
 
 var _ testbed.Testbed = (*Lab)(nil)
@@ -72,7 +72,7 @@ func New(o Options) *Lab {
 	return &Lab{
 		options:  o,
 		planner:  &planner{networks: o.Networks, features: map[string]error{}, machine: o.Machine != nil},
-		clusters: map[key]*cluster{}, agents: map[string]*agent.Client{}, algorithms: map[string]algorithm{},
+		clusters: map[key]*cluster{}, agents: map[string]*agent.Client{}, changed: map[string]changed{},
 	}
 }
 

@@ -1,0 +1,146 @@
+package bench
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/traffic"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+// shaped tells whether a cell's link lets through no more than its rate.
+func shaped(c result.Cell) bool { return c.Link != "unshaped" && c.Link != "local" && c.Link != "" }
+
+// schedule gives each try its turns, in rounds: in each, all that take part come
+// once, in random order. It gives the length of the whole.
+func (r *run) schedule(tries []*slicedTry) time.Duration {
+	if len(tries) == 0 {
+		return 0
+	}
+	rounds := 0
+	for _, t := range tries {
+		t.slices = r.slicesOf(t.slot)
+		t.turns = make([]traffic.Turn, 0, t.slices)
+		rounds = max(rounds, t.slices)
+	}
+	rng := rand.New(rand.NewChaCha8(r.batchKey(tries[0].slot)))
+	at := time.Duration(0)
+	for round := range rounds {
+		for _, i := range rng.Perm(len(tries)) {
+			t := tries[i]
+			if (round+1)*t.slices/rounds == round*t.slices/rounds {
+				continue // it has fewer slices than there are rounds
+			}
+			stream := t.sample.Cell.Workload == traffic.TCPStream || t.sample.Cell.Workload == traffic.UDPStream
+			leadIn, length := workload.SliceOf(r.Sampling.Slice(), t.opened, stream && shaped(t.sample.Cell))
+			if len(t.turns) == 0 {
+				leadIn = workload.WarmupOf(t.sample.Cell.Workload, leadIn)
+			}
+			t.turns = append(t.turns, traffic.Turn{At: at, LeadIn: leadIn, Length: length})
+			drain, known := r.drains[t.sample.Cell]
+			if !known {
+				drain = firstDrain
+			}
+			at += leadIn + length + drain + betweenSlices
+		}
+	}
+	return at
+}
+
+// batchKey seeds the order of turns: by the plan, the block and the batch.
+func (r *run) batchKey(first plan.Slot) (key [32]byte) {
+	binary.LittleEndian.PutUint64(key[:], r.Plan.Seed)
+	binary.LittleEndian.PutUint64(key[8:], uint64(first.Block))
+	binary.LittleEndian.PutUint64(key[16:], uint64(first.Index)+1)
+	return key
+}
+
+// slicesOf is the number of slices of a sample. Where the campaign leaves it open, the
+// noise of slices within a sample is to be about as large as what the campaign aims
+// at; the rest is the blocks' to tell. It depends on the records of the first block
+// alone, so that a resumed run takes the same.
+func (r *run) slicesOf(slot plan.Slot) int {
+	if r.Sampling.Slices > 0 {
+		return r.Sampling.Slices
+	}
+	spread, known := r.spread[slot.Cell]
+	if slot.Block == 1 || !known || r.Sampling.TargetRelativeHalfwidth <= 0 {
+		return firstSlices
+	}
+	n := math.Ceil(math.Pow(spread/r.Sampling.TargetRelativeHalfwidth, 2))
+	return int(min(max(n, fewestSlices), mostSlices))
+}
+
+// noteSpread keeps the coefficient of variation of a first block's slices.
+func (r *run) noteSpread(s result.Sample) {
+	if s.Block != 1 || s.Status != result.StatusOK || s.Slices == nil || len(s.Slices.PerSecond) < 2 {
+		return
+	}
+	var mean, ss float64
+	for i, v := range s.Slices.PerSecond {
+		d := v - mean
+		mean += d / float64(i+1)
+		ss += d * (v - mean)
+	}
+	if mean > 0 {
+		r.spread[s.Cell] = math.Sqrt(ss/float64(len(s.Slices.PerSecond)-1)) / mean
+	}
+}
+
+// dropOverlaps leaves out slices whose drain ran into the time of the next one:
+// both were on the path at the same time. It notes how long drains take.
+func (r *run) dropOverlaps(tries []*slicedTry) {
+	type span struct {
+		try        *slicedTry
+		slice      int
+		leadIn     time.Duration
+		begin, end time.Duration // of the counted part
+	}
+	var spans []span
+	for _, t := range tries {
+		if t.err != nil || t.report.Native == nil {
+			continue
+		}
+		longest := r.drains[t.sample.Cell]
+		for i, s := range t.report.Native.Slices {
+			turn := t.turns[s.Turn]
+			spans = append(spans, span{t, i, turn.At, s.Begin, s.End})
+			longest = max(longest, min(s.End-turn.At-turn.LeadIn-turn.Length, 4*turn.Length))
+		}
+		r.drains[t.sample.Cell] = longest
+	}
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.leadIn, b.leadIn) })
+	bad := map[*slicedTry]map[int]bool{}
+	mark := func(s span) {
+		if bad[s.try] == nil {
+			bad[s.try] = map[int]bool{}
+		}
+		bad[s.try][s.slice] = true
+	}
+	for i := 1; i < len(spans); i++ {
+		for j := i - 1; j >= 0 && j >= i-3; j-- { // a drain is bounded, so no older one can reach
+			if spans[j].end > spans[i].leadIn {
+				mark(spans[j])
+				if spans[j].end > spans[i].begin {
+					mark(spans[i])
+				}
+			}
+		}
+	}
+	for t, of := range bad {
+		n := t.report.Native
+		kept := n.Slices[:0:0]
+		for i, s := range n.Slices {
+			if !of[i] {
+				kept = append(kept, s)
+			}
+		}
+		n.Slices = kept
+	}
+}
