@@ -153,5 +153,7 @@ func TestSlicesEndWhenTheServerIsGone(t *testing.T) {
 	if err == nil || time.Since(begin) > 5*time.Second {
 		t.Errorf("error %v after %v", err, time.Since(begin))
 	}
-	<-served
+	if err := <-served; err == nil {
+		t.Error("a server that was cancelled came to its end")
+	}
 }

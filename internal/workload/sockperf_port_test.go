@@ -24,7 +24,8 @@ func TestSockperfServesWhereConnectionsWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	argv := strings.Split(strings.ReplaceAll(strings.Join(p.Argv, "\x00"), "{port}", strconv.Itoa(port)), "\x00")
+	fill := strings.NewReplacer("{port}", strconv.Itoa(port), "{bind}", "0.0.0.0")
+	argv := strings.Split(fill.Replace(strings.Join(p.Argv, "\x00")), "\x00")
 	runner := exec.NewRunner()
 	defer runner.Close()
 	ctx, cancel := context.WithCancel(t.Context())
