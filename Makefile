@@ -9,7 +9,7 @@ export CGO_ENABLED := 0
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run test test-vm quick build image image-tools lint fmt tools cluster-binaries bench-lab bench-agreement bench-traffic bench-probes bench-null bench-savings bench-instructions bench-ladders bench-services bench-probe-cost bpf web clean
+.PHONY: help run test test-vm quick build image image-tools lint fmt tools cluster-binaries bench-lab bench-agreement bench-traffic bench-probes bench-null bench-conditions bench-savings bench-instructions bench-ladders bench-services bench-probe-cost bpf web clean
 
 ## help: this list
 help:
@@ -76,9 +76,13 @@ bench-agreement:
 bench-traffic:
 	go run ./bench/traffic
 
-## bench-null: ten campaigns of networks against themselves; about seven minutes
+## bench-null: ten campaigns of networks against themselves; about ten minutes
 bench-null:
 	go run ./bench/null
+
+## bench-conditions: what each controlled condition saves: seconds until round trips and streams are known to ± 2 %; about six minutes
+bench-conditions:
+	go run ./bench/conditions
 
 ## bench-savings: what blocks and stopping save, from a recorded run
 bench-savings:

@@ -1,7 +1,7 @@
 // Command null runs A/A campaigns in the lab, one after the other, and counts
 // how many differences they found where there is none.
 //
-//	go run ./bench/null        # ten campaigns, about seven minutes; needs root
+//	go run ./bench/null        # ten campaigns, about ten minutes; needs root
 package main
 
 import (

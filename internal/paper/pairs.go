@@ -153,6 +153,7 @@ func (r *resolver) against(left stat.CellSummary) []stat.CellSummary {
 			r.miss(s, err.Error())
 			continue
 		}
+		cell = underItsConditions(cell, s, r.cells())
 		if cell == left.Cell {
 			continue // a list may hold the left one too
 		}
@@ -164,6 +165,44 @@ func (r *resolver) against(left stat.CellSummary) []stat.CellSummary {
 		out = append(out, right)
 	}
 	return out
+}
+
+// cells are all that were analysed.
+func (r *resolver) cells() []result.Cell {
+	cells := make([]result.Cell, len(r.Analysis.Cells))
+	for i, s := range r.Analysis.Cells {
+		cells[i] = s.Cell
+	}
+	return cells
+}
+
+// underItsConditions is the one of cells that differs from a cell in nothing but the
+// conditions of the experiment, where the selector that made it names none: another
+// traffic has conditions of its own (UDP has no congestion control). Where there is
+// none, or more than one, it is the cell itself.
+func underItsConditions(cell result.Cell, s Selector, cells []result.Cell) result.Cell {
+	for _, name := range []string{"congestion_control", "cpus"} {
+		if _, said := s[name]; said {
+			return cell
+		}
+	}
+	found := cell
+	n := 0
+	for _, c := range cells {
+		if c == cell {
+			return cell
+		}
+		same := c
+		same.CongestionControl, same.CPUs = cell.CongestionControl, cell.CPUs
+		if same == cell {
+			found = c
+			n++
+		}
+	}
+	if n != 1 {
+		return cell
+	}
+	return found
 }
 
 // bounds are those of the claim's relation for a metric.

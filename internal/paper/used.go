@@ -54,10 +54,19 @@ func unclear(s Selector, cells []result.Cell, factor string) string {
 			continue
 		}
 		values := map[string]bool{}
-		for _, f := range found {
-			values[fmt.Sprint(f[name])] = true
+		differ := map[string]string{} // the value of each traffic, for conditions
+		clash := false
+		for i, f := range found {
+			v := fmt.Sprint(f[name])
+			values[v] = true
+			traffic := fmt.Sprint(cells[i].Workload, " ", cells[i].Test, " ", cells[i].Protocol)
+			before, had := differ[traffic]
+			clash = clash || had && before != v
+			differ[traffic] = v
 		}
-		if len(values) > 1 {
+		// Another traffic has conditions of its own: they say nothing that it does not.
+		condition := name == "congestion_control" || name == "cpus"
+		if len(values) > 1 && (clash || !condition) {
 			names = append(names, fmt.Sprintf("%s (%s)", name, strings.Join(slices.Sorted(maps.Keys(values)), ", ")))
 		}
 	}
@@ -112,6 +121,7 @@ func (p planned) opponent(c *checker, i int, left result.Cell, right Selector, u
 		c.fail(at("claims", i, "right"), "see the factors of a record", "%v", err)
 		return
 	}
+	cell = underItsConditions(cell, right, p.cells)
 	if !p.at[cell] {
 		c.fail(at("claims", i, "right"), "add the cell to campaign.yaml, or correct the selector", "%s has no cell %s", CampaignFile, name(cell))
 		return
