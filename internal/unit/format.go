@@ -103,19 +103,15 @@ func Percent(ratio, halfwidth float64) string {
 
 // Change says a ratio as the change that it is, in percent with a sign, with the
 // half-width of its interval: 0.76 ± 0.02 is "-24 % ±2". The half-width decides
-// the digits: two below 0.05 %, one below 0.5 %, else none. A half-width that is NaN is
+// the digits: as many, up to two, as show that it is not 0. A half-width that is NaN is
 // left out.
 func Change(ratio, halfwidth float64) string {
 	if math.IsNaN(ratio) || math.IsInf(ratio, 0) {
 		return "not a number"
 	}
 	digits := 0
-	switch {
-	case !isWidth(halfwidth):
-	case 100*halfwidth < 0.0495:
-		digits = 2
-	case 100*halfwidth < 0.495:
-		digits = 1
+	for isWidth(halfwidth) && digits < 2 && round(100*halfwidth, digits) == 0 {
+		digits++ // an interval is never shown as ±0
 	}
 	v := round(100*(ratio-1), digits)
 	s := fixed(v, digits) + " %"
