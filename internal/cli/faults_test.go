@@ -82,7 +82,7 @@ func TestHangup(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r.ends(t, 1, "cnibench: interrupted", "records are safe")
+		r.ends(t, 1, "cnibench: interrupted", "records are saved")
 		s.leavesNothing(before)
 		c := s.command("run", s.campaign(), "--out", s.out, "--resume")
 		c.Argv = append([]string{"sh", "-c", `trap "" HUP; exec "$@"`, "nohup"}, c.Argv...)
@@ -229,6 +229,11 @@ func (s *survivor) ownPath() (iperf3 string) {
 	s.path = filepath.Join(s.work, "path")
 	if err := os.Mkdir(s.path, 0o755); err != nil {
 		s.t.Fatal(err)
+	}
+	for dir := s.work; dir != filepath.Clean(os.TempDir()) && dir != "/"; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil { // tools run as nobody
+			s.t.Fatal(err)
+		}
 	}
 	for _, name := range []string{"iperf3", "iptables", "nft", "ip"} {
 		if path, err := exec.LookPath(name); err == nil {
