@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -70,7 +71,12 @@ func (s *server) startTool(ctx context.Context, p workload.Program, fill []strin
 	}
 	t.cpus, t.conditions = cpus, s.conditions(addressOf(fill))
 	// Stdout is drained to its end before Wait, and ctx kills the group.
-	process, err := s.runner.StartPiped(ctx, exec.Cmd{Argv: t.argv, Env: p.Env, CPUs: cpus, User: toolUser(), NetAdmin: p.NetAdmin})
+	user := toolUser()
+	env := slices.Clone(p.Env)
+	if user != 0 { // a TMPDIR of root's own is closed to nobody, and iperf3 needs one
+		env = append(env, "TMPDIR=/tmp")
+	}
+	process, err := s.runner.StartPiped(ctx, exec.Cmd{Argv: t.argv, Env: env, CPUs: cpus, User: user, NetAdmin: p.NetAdmin})
 	if err != nil {
 		return nil, errors.Join(err, t.clean())
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
+	"github.com/cnibench/cnibench/internal/workload"
 )
 
 // faultAfter is when in a sample the fault comes; the engine's traffic runs then.
@@ -45,6 +46,8 @@ type brokenLab struct {
 	over chan struct{}
 	// armed tells that the next Ends are those of a sample.
 	armed bool
+	// looks tells that the next Ends are those of a look for tools.
+	looks bool
 	// at0 does it before the sample begins.
 	at0 bool
 
@@ -90,6 +93,10 @@ func (b *brokenLab) Close(context.Context) error {
 func (b *brokenLab) Ends(ctx context.Context, c result.Cell) (testbed.Ends, error) {
 	b.mend()
 	ends, err := b.Lab.Ends(ctx, c)
+	if b.looks {
+		b.looks = false
+		return ends, err
+	}
 	if err != nil || b.do == nil || !b.armed {
 		return ends, err
 	}
@@ -136,6 +143,10 @@ func (b *brokenLab) Append(s result.Sample) error {
 	defer b.mu.Unlock()
 	b.records, b.took = append(b.records, s), append(b.took, time.Since(b.at))
 	b.armed = true
+	// After a failed sample of a tool the ends are asked for once more, to look
+	// whether the tool is still there.
+	w, err := workload.Find(s.Cell.Workload)
+	b.looks = err == nil && s.Status == result.StatusFailed && len(w.Spec().Needs) > 0
 	return s.Validate()
 }
 
