@@ -23,7 +23,7 @@ func TestServeAfterACancelIsNotKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := workload.Program{Argv: []string{self(t), "listen", strconv.Itoa(int(port))}, Timeout: time.Minute}
+	p := workload.Program{Argv: []string{forAnybody(t), "listen", strconv.Itoa(int(port))}, Timeout: time.Minute}
 	if _, err := s.serve(life, ServeParams{Program: p, Port: port}); !errors.Is(err, errOver) {
 		t.Errorf("serve: %v, want %v", err, errOver)
 	}

@@ -21,6 +21,8 @@ type stoppable struct {
 	client  *agent.Client
 	stopped atomic.Bool
 	killed  chan struct{}
+	// since and ended are when it was stopped, and killed.
+	since, ended atomic.Int64
 }
 
 func newStoppable(t *testing.T) *stoppable {
@@ -51,7 +53,7 @@ func newStoppable(t *testing.T) *stoppable {
 	}()
 	var once sync.Once
 	kill := func() error {
-		once.Do(func() { close(s.killed); cancel(); outW.Close() })
+		once.Do(func() { s.ended.Store(time.Now().UnixNano()); close(s.killed); cancel(); outW.Close() })
 		return nil
 	}
 	c, err := agent.NewClient(t.Context(), agent.Transport{Stdin: toW, Stdout: outR, Kill: kill})
@@ -74,11 +76,9 @@ func TestStoppedAgentFailsItsSampleSoon(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			bed, store := newLoopback(t), &memory{}
 			stuck := newStoppable(t)
-			var began time.Time
 			bed.endsOf = func(c result.Cell, e testbed.Ends) testbed.Ends {
 				if c.Network == "macvlan" && stuck.client.Alive() {
 					e.Server.Agent = stuck.client
-					began = time.Now()
 				}
 				return e
 			}
@@ -94,20 +94,24 @@ func TestStoppedAgentFailsItsSampleSoon(t *testing.T) {
 			if kind == "sliced" {
 				o.Sampling.Slices = 100
 			}
-			time.AfterFunc(300*time.Millisecond, func() { stuck.stopped.Store(true) })
+			time.AfterFunc(300*time.Millisecond, func() {
+				stuck.since.Store(time.Now().UnixNano())
+				stuck.stopped.Store(true)
+			})
 			if _, err := Run(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
 			select {
 			case <-stuck.killed:
+				// Asked every second, it has two to answer; a busy machine may add to that.
+				if took := time.Duration(stuck.ended.Load() - stuck.since.Load()); took > 10*time.Second {
+					t.Errorf("it was ended %v after it had stopped", took)
+				}
 			default:
 				t.Error("the stopped agent was not ended")
 			}
 			for _, s := range store.records {
 				if s.Cell.Network == "macvlan" && s.Status == result.StatusFailed {
-					if took := time.Since(began); took > 30*time.Second {
-						t.Errorf("it took %v", took)
-					}
 					if strings.TrimSpace(s.Reason) == "" {
 						t.Error("no reason")
 					}

@@ -173,6 +173,7 @@ func (r *run) traffic(ctx context.Context, p workload.Params, t *try) (server, c
 			r.cancelEnds(ctx, ends)
 		}
 	}()
+	defer r.watchAlive(ctx, ends.Client, ends.Server)()
 	serve.WithoutProbes = slices.Concat(t.without, r.WithoutProbes)
 	var session agent.ServeResult
 	if err := ends.Server.Agent.Call(ctx, agent.MethodServe, agent.ServeParams{Program: serve, Port: ends.ServerPort, Address: ends.ServerAddress.String()}, &session); err != nil {
@@ -187,7 +188,6 @@ func (r *run) traffic(ctx context.Context, p workload.Params, t *try) (server, c
 		drive.Placement = p.Cell.CPUs
 	}
 	drive.WithoutProbes = slices.Concat(t.without, r.withoutTwice(ends))
-	defer r.watchAlive(ctx, ends.Client, ends.Server)()
 	driving, stop := context.WithCancelCause(ctx)
 	watched := watchServer(ctx, driving, stop, ends.Server, session.Session)
 	driveErr := ends.Client.Agent.Call(driving, agent.MethodDrive, agent.DriveParams{Program: drive, Server: target.String()}, &client)

@@ -161,6 +161,11 @@ func byMachine(tries []*slicedTry) [][]*slicedTry {
 // clock. What goes wrong with one is its own error.
 func (r *run) measureBatch(ctx context.Context, tries []*slicedTry) {
 	begin := time.Now()
+	var places []testbed.Place
+	for _, t := range tries {
+		places = append(places, t.ends.Client, t.ends.Server)
+	}
+	defer r.watchAlive(ctx, places...)()
 	each(tries, openAtOnce, func(t *slicedTry) { r.open(ctx, t) })
 	live := slices.DeleteFunc(slices.Clone(tries), func(t *slicedTry) bool { return t.err != nil })
 	length := r.schedule(live)
@@ -246,11 +251,6 @@ func (r *run) follow(ctx context.Context, tries []*slicedTry, length time.Durati
 	bound := ahead + length + batchPatience
 	ctx, cancel = context.WithTimeoutCause(ctx, bound, fmt.Errorf("no answer %v after the last slice", batchPatience))
 	defer cancel()
-	var places []testbed.Place
-	for _, t := range tries {
-		places = append(places, t.ends.Client, t.ends.Server)
-	}
-	defer r.watchAlive(ctx, places...)()
 	each(tries, len(tries), func(t *slicedTry) {
 		params := agent.SlicesParams{Session: t.client, Start: start, Turns: t.turns}
 		if err := t.ends.Client.Agent.Call(ctx, agent.MethodSlices, params, &t.report); err != nil {
