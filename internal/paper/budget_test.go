@@ -67,7 +67,7 @@ func TestWithin(t *testing.T) {
 	cells, _ := p.Within(6*time.Second, second())
 	for _, c := range cells {
 		if c.Services > 0 || c.Policies > 0 {
-			t.Errorf("%s is of a question", name(c))
+			t.Errorf("%s belongs to a question", name(c))
 		}
 	}
 }

@@ -44,7 +44,7 @@ func TestBeyond(t *testing.T) {
 	}
 }
 
-// TestNamedSteps: a series is of the values that the claim names, all of them.
+// TestNamedSteps: a series has all the values that the claim names.
 func TestNamedSteps(t *testing.T) {
 	r := (&made{}).add(cellOf("a", streams(1)), throughput, around(1e9)...).add(cellOf("a", streams(2)), throughput, around(2e9)...).
 		add(cellOf("a", streams(8)), throughput, around(0.5e9)...).results()
