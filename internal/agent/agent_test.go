@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -346,13 +347,13 @@ func TestFactsAndTools(t *testing.T) {
 }
 
 func TestClearScratch(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv("TMPDIR", labtest.OpenTempDir(t))
 	live := &scratch{}
 	kept, err := live.folder()
 	if err != nil {
 		t.Fatal(err)
 	}
-	left, err := os.MkdirTemp("", scratchPattern)
+	left, err := os.MkdirTemp(os.Getenv("TMPDIR"), scratchPattern)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/labtest"
 )
 
 // Any user may put anything into /tmp. A FIFO there once stopped root for good.
 func TestClearScratchPassesForeignThingsOver(t *testing.T) {
-	dir := t.TempDir()
+	dir := labtest.OpenTempDir(t)
 	t.Setenv("TMPDIR", dir)
 	at := func(name string) string { return filepath.Join(dir, "cnb-agent-"+name) }
 	precious := filepath.Join(dir, "precious")

@@ -24,7 +24,7 @@ func TestMatrixCut(t *testing.T) {
 	labtest.Tool(t, "ansible-playbook", "ansible-core")
 	r := exec.NewRunner()
 	defer r.Close()
-	dir := t.TempDir()
+	dir := labtest.OpenTempDir(t)
 	run := func(argv ...string) string {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)

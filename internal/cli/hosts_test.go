@@ -57,6 +57,9 @@ func openFarm(t *testing.T) *farm {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Chmod(dir, 0o711); err != nil { // tools run as nobody
+		t.Fatal(err)
+	}
 	f := &farm{t: t, runner: exec.NewRunner(), dir: dir, sshd: map[string]*exec.Process{}, ns: map[string]netns.NS{}}
 	f.env = []string{"CNIBENCH_STATE_DIR=" + filepath.Join(dir, "labs"), "TMPDIR=" + filepath.Join(dir, "tmp")}
 	if err := os.Mkdir(filepath.Join(dir, "tmp"), 0o755); err != nil {

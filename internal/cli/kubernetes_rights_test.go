@@ -233,7 +233,7 @@ sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 2, max_blocks: 2, ret
 	if report := c.run("report", "team", "--format", "json"); !strings.Contains(report, `"pods_limited"`) {
 		t.Errorf("the report does not warn of the LimitRange:\n%s", report)
 	}
-	if out := c.run("clean", "--kubeconfig", config, "--namespace", "team"); !strings.Contains(out, "nothing is left") {
+	if out := c.run("clean", "--kubeconfig", config, "--namespace", "team"); !strings.Contains(out, "killed runs left nothing") {
 		t.Errorf("clean: %s", out)
 	}
 	if ns, err := client.API.CoreV1().Namespaces().Get(t.Context(), "team", metav1.GetOptions{}); err != nil || ns.DeletionTimestamp != nil {

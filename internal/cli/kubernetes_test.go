@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -89,7 +90,8 @@ func (c *clusters) run(args ...string) string {
 	return string(res.Stdout)
 }
 
-// left are the namespaces of runs that stand in a cluster.
+// left are the namespaces of runs that are still in a cluster, and the pods and leases in
+// the namespace that an administrator made from what rbac prints, which stays.
 func (c *clusters) left(name string) (names []string) {
 	c.t.Helper()
 	client, err := kube.Connect(filepath.Join(c.work, "examples", name+".kubeconfig"), "")
@@ -101,7 +103,20 @@ func (c *clusters) left(name string) (names []string) {
 		c.t.Fatal(err)
 	}
 	for _, ns := range list.Items {
-		names = append(names, ns.Name)
+		if ns.Name != kube.OwnNamespace {
+			names = append(names, ns.Name)
+		}
+	}
+	pods, podsErr := client.API.CoreV1().Pods(kube.OwnNamespace).List(c.t.Context(), metav1.ListOptions{})
+	leases, leasesErr := client.API.CoordinationV1().Leases(kube.OwnNamespace).List(c.t.Context(), metav1.ListOptions{})
+	if err := errors.Join(podsErr, leasesErr); err != nil {
+		c.t.Fatal(err)
+	}
+	for _, pod := range pods.Items {
+		names = append(names, "pod "+pod.Name)
+	}
+	for _, lease := range leases.Items {
+		names = append(names, "lease "+lease.Name)
 	}
 	return names
 }

@@ -38,7 +38,7 @@ func newSurvivor(t *testing.T) *survivor {
 	t.Helper()
 	labtest.Root(t)
 	labtest.Tool(t, "/usr/lib/cni/bridge", "containernetworking-plugins")
-	work := t.TempDir()
+	work := labtest.OpenTempDir(t)
 	s := &survivor{
 		t: t, runner: exec.NewRunner(), work: work, out: filepath.Join(work, "r"), labs: map[string]bool{},
 		ours: labtest.Ours{Dir: filepath.Join(work, "labs"), Program: filepath.Join(built, "cnibench")},

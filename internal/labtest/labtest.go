@@ -6,6 +6,7 @@ package labtest
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 )
 
@@ -54,4 +55,17 @@ func Feature(t testing.TB, name string, have error) {
 		}
 		t.Skipf("kernel has no %s: %v", name, have)
 	}
+}
+
+// OpenTempDir is a test's own folder that every user may enter, as tools that cnibench
+// runs as nobody must: testing.T's own is closed to others.
+func OpenTempDir(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, path := range []string{dir, filepath.Dir(dir)} {
+		if err := os.Chmod(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }

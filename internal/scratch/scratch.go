@@ -17,12 +17,39 @@ import (
 // tries bounds how often Make begins anew, as each time somebody else removed its folder.
 const tries = 10
 
-// Make makes a folder that only this user may enter, in the system's folder for temporary
-// files, and locks it for as long as the file is open: the lock of a living owner keeps
-// Clear away. pattern is that of os.MkdirTemp. The owner removes the folder.
+// everybodys is where every Linux has a folder that every user may enter (FHS 3.0).
+const everybodys = "/tmp"
+
+// Dir is where Make makes its folders: the system's folder for temporary files. Root's own
+// TMPDIR is often closed to others (libpam-tmpdir), and root's tools run as nobody: a
+// folder that they could not reach would fail them, so root then gets /tmp.
+func Dir() string {
+	dir := os.TempDir()
+	if os.Geteuid() != 0 || enteredByAll(dir) {
+		return dir
+	}
+	return everybodys
+}
+
+// enteredByAll reports whether every user may pass through a folder and all above it.
+func enteredByAll(dir string) bool {
+	for dir = filepath.Clean(dir); ; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil || info.Mode().Perm()&0o001 == 0 {
+			return false
+		}
+		if dir == filepath.Dir(dir) {
+			return true
+		}
+	}
+}
+
+// Make makes a folder that only this user may enter, in Dir, and locks it for as long as
+// the file is open: the lock of a living owner keeps Clear away. pattern is that of
+// os.MkdirTemp. The owner removes the folder.
 func Make(pattern string) (*os.File, error) {
 	for range tries {
-		path, err := os.MkdirTemp("", pattern)
+		path, err := os.MkdirTemp(Dir(), pattern)
 		if err != nil {
 			return nil, fmt.Errorf("scratch folder: %w", err)
 		}
@@ -41,7 +68,7 @@ func Make(pattern string) (*os.File, error) {
 // Clear removes the folders that killed owners left, and names them. What is no folder of
 // this user's is left alone: a FIFO, a link, somebody else's folder. It never waits.
 func Clear(pattern string) ([]string, error) {
-	left, err := filepath.Glob(filepath.Join(os.TempDir(), pattern))
+	left, err := filepath.Glob(filepath.Join(Dir(), pattern))
 	errs := []error{err}
 	var cleared []string
 	for _, path := range left {

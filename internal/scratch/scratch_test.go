@@ -9,13 +9,48 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/labtest"
 )
+
+func openTemp(t *testing.T) string {
+	t.Helper()
+	dir := labtest.OpenTempDir(t)
+	t.Setenv("TMPDIR", dir)
+	return dir
+}
+
+// TestDirIsReachable: tools run as nobody where cnibench is root, so a TMPDIR that is
+// closed to others is not used there, as libpam-tmpdir gives one to every user.
+func TestDirIsReachable(t *testing.T) {
+	open := openTemp(t)
+	if got := Dir(); got != open {
+		t.Errorf("Dir() = %s, want TMPDIR, which all may enter: %s", got, open)
+	}
+	closed := filepath.Join(open, "closed")
+	within := filepath.Join(closed, "user")
+	if err := os.MkdirAll(within, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(closed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	want := within
+	if os.Geteuid() == 0 {
+		want = everybodys
+	}
+	for _, dir := range []string{within, within + "/"} {
+		t.Setenv("TMPDIR", dir)
+		if got := filepath.Clean(Dir()); got != want {
+			t.Errorf("TMPDIR=%s: Dir() = %s, want %s", dir, got, want)
+		}
+	}
+}
 
 // TestClearTrustsNoName: beside the folder of a killed owner there are a living owner's, a
 // FIFO (on which 83aa48e hung as root), a link and another user's folder.
 func TestClearTrustsNoName(t *testing.T) {
-	tmp := t.TempDir()
-	t.Setenv("TMPDIR", tmp)
+	tmp := openTemp(t)
 	const pattern = "cnb-agent-*"
 	living, err := Make(pattern)
 	if err != nil {
@@ -82,7 +117,7 @@ func TestClearTrustsNoName(t *testing.T) {
 // TestMakeBesideClear: a folder that Make returns is never removed by a Clear at the same
 // time.
 func TestMakeBesideClear(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
+	openTemp(t)
 	stop := make(chan struct{})
 	var wait sync.WaitGroup
 	wait.Go(func() {

@@ -76,7 +76,7 @@ clusters: [{name: c, cluster: {server: "https://192.0.2.1:6443"}}]
 users: [{name: u, user: {token: SECRET}}]
 contexts: [{name: admin, context: {cluster: c, user: u}}]
 `
-	tmp := t.TempDir()
+	tmp := labtest.OpenTempDir(t)
 	t.Setenv("TMPDIR", tmp)
 	labtest.Tool(t, "ansible-playbook", "ansible-core")
 	r := exec.NewRunner()
