@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -62,23 +63,23 @@ func (a *crrAsker) work() error {
 }
 
 // transact is one connection from beginning to end.
-func (a *crrAsker) transact(family int, addr unix.Sockaddr) error {
+func (a *crrAsker) transact(family int, addr []byte) error {
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
 	if err != nil {
 		return fmt.Errorf("socket: %w", err)
 	}
-	defer unix.Close(fd) // the server has closed already
+	defer closeNow(fd) // the server has closed already
 	if err := timeouts(fd); err != nil {
 		return err
 	}
 	for {
 		// A connect that the socket's timeout ended goes on when called again.
-		err = unix.Connect(fd, addr)
-		if err == nil || err == unix.EISCONN {
+		e := connect(fd, addr)
+		if e == 0 || e == unix.EISCONN {
 			break
 		}
-		if !connecting(err) {
-			return fmt.Errorf("connect to %v: %w", a.server, err)
+		if !connecting(e) {
+			return fmt.Errorf("connect to %v: %w", a.server, e)
 		}
 		if a.in.silent() {
 			return a.errSilent("no connection could be made")
@@ -107,8 +108,8 @@ func (a *crrAsker) transact(family int, addr unix.Sockaddr) error {
 	return nil
 }
 
-func connecting(err error) bool {
-	return err == unix.EINPROGRESS || err == unix.EALREADY || err == unix.EINTR || err == unix.EAGAIN
+func connecting(e unix.Errno) bool {
+	return e == unix.EINPROGRESS || e == unix.EALREADY || e == unix.EINTR || e == unix.EAGAIN
 }
 
 func (a *crrAsker) report(t *tally) {
@@ -116,13 +117,23 @@ func (a *crrAsker) report(t *tally) {
 	t.latency = append(t.latency, a.latency)
 }
 
-// sockaddr is an address for package unix, made once.
-func sockaddr(a netip.AddrPort) (unix.Sockaddr, int) {
-	if ip := a.Addr().Unmap(); ip.Is4() {
-		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: ip.As4()}, unix.AF_INET
+// sockaddr is an address as connect(2) takes it, struct sockaddr_in or sockaddr_in6.
+func sockaddr(a netip.AddrPort) (address []byte, family int) {
+	ip := a.Addr().Unmap()
+	if family = unix.AF_INET; !ip.Is4() {
+		family = unix.AF_INET6
 	}
-	return &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16(), ZoneId: zone(a.Addr())}, unix.AF_INET6
+	address = binary.NativeEndian.AppendUint16(nil, uint16(family))
+	address = binary.BigEndian.AppendUint16(address, a.Port())
+	if ip.Is4() {
+		return append(append(address, ip.AsSlice()...), make([]byte, zeroOfInet4)...), family
+	}
+	address = append(append(address, 0, 0, 0, 0), ip.AsSlice()...) // no flow label
+	return binary.NativeEndian.AppendUint32(address, zone(a.Addr())), family
 }
+
+// zeroOfInet4 is the padding of struct sockaddr_in (sin_zero).
+const zeroOfInet4 = 8
 
 const (
 	crrPending = 1024 // connections without a whole request, per thread
@@ -317,15 +328,16 @@ func (s *crrServer) read(fd int32, flags int) error {
 	}
 	delete(s.conns, fd)
 	err := s.sendAll(int(fd), s.resp)
+	closeNow(int(fd))
 	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
 		err = nil // a client that was ended in its last transaction
 	}
-	return errors.Join(err, unix.Close(int(fd)))
+	return err
 }
 
 // refuse closes a stranger's connection.
 func (s *crrServer) refuse(fd int32) {
-	_ = unix.Close(int(fd)) // a stranger's
+	closeNow(int(fd))
 	delete(s.conns, fd)
 	s.strangers.Add(1)
 }

@@ -2,7 +2,6 @@ package traffic
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net/netip"
 	"sync/atomic"
@@ -19,7 +18,7 @@ import (
 type crrSliceAsker struct {
 	*run
 	sliceWorker
-	address unix.Sockaddr
+	address []byte
 	family  int
 	server  netip.AddrPort
 	req     []byte
@@ -71,7 +70,7 @@ func (a *crrSliceAsker) transact(mark byte) error {
 	a.fd.Store(int64(fd))
 	defer func() {
 		a.fd.Store(-1)
-		_ = unix.Close(fd) // the server has closed already
+		closeNow(fd) // the server has closed already
 	}()
 	if a.bounded {
 		if err := timeouts(fd); err != nil {
@@ -84,12 +83,12 @@ func (a *crrSliceAsker) transact(mark byte) error {
 		}
 	}
 	for {
-		err = unix.Connect(fd, a.address)
-		if err == nil || err == unix.EISCONN {
+		e := connect(fd, a.address)
+		if e == 0 || e == unix.EISCONN {
 			break
 		}
-		if !connecting(err) || a.stopped.Load() {
-			return fmt.Errorf("connect to %v: %w", a.server, err)
+		if !connecting(e) || a.stopped.Load() {
+			return fmt.Errorf("connect to %v: %w", a.server, e)
 		}
 	}
 	c := sliceConn{run: a.run, fd: fd}
@@ -103,6 +102,8 @@ func (a *crrSliceAsker) transact(mark byte) error {
 	}
 	return c.readWhole(a.resp[:want])
 }
+
+func (a *crrSliceAsker) marked(mark byte) error { return a.transact(mark) }
 
 // exchange makes connections until a time.
 func (a *crrSliceAsker) exchange(now, until int64, record bool) (n, end int64, err error) {
@@ -121,26 +122,10 @@ func (a *crrSliceAsker) exchange(now, until int64, record bool) (n, end int64, e
 }
 
 func (a *crrSliceAsker) slice(leadIn, length time.Duration, out *Slice) error {
-	if now := nanotime(); leadIn > 0 {
-		if _, _, err := a.exchange(now, now+int64(leadIn), false); err != nil {
-			return err
-		}
-	}
-	if err := a.transact(leadInMark); err != nil {
+	if err := exchangeSlice(a, leadIn, length, out); err != nil {
 		return err
 	}
-	a.start()
-	begin := nanotime()
-	n, end, err := a.exchange(begin, begin+int64(length), true)
-	if err != nil {
-		return err
-	}
-	out.ClientCPU = a.spent()
-	if err := a.transact(countedMark); err != nil {
-		return err
-	}
-	answer := a.resp[a.cfg.responseBytes():]
-	out.Begin, out.End, out.Transactions = time.Duration(begin), time.Duration(end), n
+	n, answer := out.Transactions, a.resp[a.cfg.responseBytes():]
 	// One server counts for all streams, so each takes its share.
 	served := max(1, int64(binary.LittleEndian.Uint64(answer)))
 	out.ServerCPU = time.Duration(int64(binary.LittleEndian.Uint64(answer[8:])) * n / max(n, served))
@@ -192,7 +177,8 @@ func (s *crrSink) work() error {
 		s.conn.Store(int64(conn))
 		err := s.one(int(conn))
 		s.conn.Store(-1)
-		if err := errors.Join(err, unix.Close(int(conn))); err != nil {
+		closeNow(int(conn))
+		if err != nil {
 			return err
 		}
 	}

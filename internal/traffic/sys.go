@@ -133,13 +133,28 @@ func timeouts(fd int) error { return timeoutOf(fd, pollInterval) }
 // timeoutOf bounds every blocking call on a socket by a duration.
 func timeoutOf(fd int, d time.Duration) error {
 	tv := unix.NsecToTimeval(int64(d))
-	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
-		return fmt.Errorf("SO_RCVTIMEO: %w", err)
-	}
-	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &tv); err != nil {
-		return fmt.Errorf("SO_SNDTIMEO: %w", err)
+	for _, o := range []struct {
+		name   string
+		option uintptr
+	}{{"SO_RCVTIMEO", unix.SO_RCVTIMEO}, {"SO_SNDTIMEO", unix.SO_SNDTIMEO}} {
+		if _, _, e := unix.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, o.option, uintptr(unsafe.Pointer(&tv)), unsafe.Sizeof(tv), 0); e != 0 {
+			return fmt.Errorf("%s: %w", o.name, e)
+		}
 	}
 	return nil
+}
+
+// connect is connect(2) without telling the Go scheduler: that a connection is waited for
+// would make it move other goroutines, and each transaction of tcp_crr waits for one.
+func connect(fd int, address []byte) unix.Errno {
+	_, _, e := unix.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&address[0])), uintptr(len(address)))
+	return e
+}
+
+// closeNow is close(2) in the same way, of a socket whose other end has closed already or
+// is a stranger.
+func closeNow(fd int) {
+	_, _, _ = unix.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0)
 }
 
 // wideWindow gives a sliced stream all of its receive window from the beginning. The

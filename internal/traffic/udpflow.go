@@ -286,8 +286,11 @@ func (r *run) dialUDP(ctx context.Context, server netip.AddrPort) ([]int, error)
 			return fail(fmt.Errorf("open a flow: %w", err))
 		}
 		fds = append(fds, fd)
-		if err := errors.Join(tuneUDP(fd), unix.Connect(fd, addr)); err != nil {
+		if err := tuneUDP(fd); err != nil {
 			return fail(fmt.Errorf("open a flow to %v: %w", server, err))
+		}
+		if e := connect(fd, addr); e != 0 {
+			return fail(fmt.Errorf("open a flow to %v: %w", server, e))
 		}
 	}
 	if err := r.greetUDP(ctx, fds, server); err != nil {
