@@ -64,14 +64,24 @@ type Options struct {
 	// KeepGoing makes a sample whose machine is lost (testbed.LostError) a failed one.
 	// Otherwise it ends the run, which can be resumed when the machine is back.
 	KeepGoing bool
-	// Settled gives the cells that need no more blocks, from all records so far.
-	Settled func([]result.Sample) map[result.Cell]bool
+	// Judge is the stopping rule; nil: every cell is measured in every block.
+	Judge Judge
+}
+
+// Judge says which cells need no more blocks. It is given each record once, so that what
+// it does after a block need not grow with the blocks before it: this runs on the machine
+// that measures.
+type Judge interface {
+	// Keep takes a record, in the order in which they were made.
+	Keep(*result.Sample)
+	// Done gives the cells that need no more, by their blocks up to n.
+	Done(n int) map[result.Cell]bool
 }
 
 // Summary is what a run came to.
 type Summary struct {
 	Blocks  int
-	Samples []result.Sample // all, with those that were there before
+	Records int // all, with those that were there before
 	// Stopped says why no more blocks were measured.
 	Stopped string
 	// WallSeconds is the time that this run spent on its blocks from the third
@@ -88,13 +98,14 @@ const Overhead = 150 * time.Millisecond
 // Run measures a campaign. The records are in the store at any moment; on an
 // error, or when ctx ends, the run can be resumed from them.
 func Run(ctx context.Context, o Options) (sum Summary, err error) {
-	r := &run{Options: o, spread: map[result.Cell]float64{}, drains: map[result.Cell]time.Duration{}, retired: map[result.Cell]bool{}, unsupported: map[result.Cell]bool{}, attempts: map[string]int{}, tools: map[string]map[string]string{}}
-	for _, s := range o.Recorded {
-		r.keep(s)
+	r := newRun(o)
+	for i := range o.Recorded {
+		r.keep(&o.Recorded[i])
 	}
+	r.Recorded = nil // they are in what keep made of them
 	unsupported, err := o.Testbed.Build(ctx, o.Plan.Cells)
 	if err != nil {
-		return Summary{Samples: r.samples}, fmt.Errorf("build the testbed: %w", err)
+		return Summary{Records: r.records}, fmt.Errorf("build the testbed: %w", err)
 	}
 	defer func() {
 		// A cancelled run is still taken down, within a bound of its own.
@@ -106,17 +117,17 @@ func Run(ctx context.Context, o Options) (sum Summary, err error) {
 	}()
 	before, err := o.Testbed.Environment(ctx)
 	if err != nil {
-		return Summary{Samples: r.samples}, fmt.Errorf("describe the testbed: %w", err)
+		return Summary{Records: r.records}, fmt.Errorf("describe the testbed: %w", err)
 	}
 	before.Started, before.Version = time.Now().UTC(), o.Version
 	if o.Before != nil {
 		if other := result.Elsewhere(*o.Before, before); len(other) > 0 && len(o.Recorded) > 0 && !o.AllowElsewhere {
-			return Summary{Samples: r.samples}, &ElsewhereError{Differs: other}
+			return Summary{Records: r.records}, &ElsewhereError{Differs: other}
 		}
 		goOn(&before, *o.Before)
 	}
 	if err := o.Store.WriteJSON(result.EnvironmentFile, before); err != nil {
-		return Summary{Samples: r.samples}, err
+		return Summary{Records: r.records}, err
 	}
 	err = r.groups(ctx, unsupported)
 	if err == nil {
@@ -128,13 +139,16 @@ func Run(ctx context.Context, o Options) (sum Summary, err error) {
 // run is the state of one run.
 type run struct {
 	Options
-	samples []result.Sample
+	// records is the number of records, lastBlock the last block that has one.
+	records, lastBlock int
+	// slots is what was recorded of each, by id.
+	slots map[string]slotState
+	// cannot are the cells with a record that says that they are unsupported.
+	cannot map[result.Cell]bool
 	// spread is the coefficient of variation of a cell's slices in the first block,
 	// drains the longest that one took beyond its length.
 	spread map[result.Cell]float64
 	drains map[result.Cell]time.Duration
-	// attempts counts the records of each sample by its id.
-	attempts map[string]int
 	// retired are the cells that need no more samples: settled or unsupported.
 	// A settled baseline is still measured beside the cells held against it; an
 	// unsupported cell never is.
@@ -158,6 +172,11 @@ type run struct {
 	clock     clock
 }
 
+func newRun(o Options) *run {
+	return &run{Options: o, spread: map[result.Cell]float64{}, drains: map[result.Cell]time.Duration{}, retired: map[result.Cell]bool{}, unsupported: map[result.Cell]bool{},
+		cannot: map[result.Cell]bool{}, slots: map[string]slotState{}, tools: map[string]map[string]string{}}
+}
+
 // clock sums the time of the blocks from steadyBlock on: before it, agents
 // start and caches are cold.
 type clock struct {
@@ -167,16 +186,35 @@ type clock struct {
 // steadyBlock is the first block whose time is counted.
 const steadyBlock = 3
 
-// keep adds a record to those of this run.
-func (r *run) keep(s result.Sample) {
-	r.samples = append(r.samples, s)
+// slotState is what was recorded of a slot. A run of hundreds of thousands of samples
+// keeps this of each and not the records, which are in the store.
+type slotState struct {
+	attempts int
+	finished bool
+}
+
+// keep notes a record of this run, or of the one that it resumes.
+func (r *run) keep(s *result.Sample) {
+	r.records++
+	r.lastBlock = max(r.lastBlock, s.Block)
+	r.slots[s.ID] = slotState{attempts: r.slots[s.ID].attempts + 1, finished: plan.Finished(*s, r.Sampling.Retries)}
+	if s.Status == result.StatusUnsupported {
+		r.cannot[s.Cell] = true
+	}
 	r.noteSpread(s)
-	r.attempts[s.ID]++
+	if r.Judge != nil {
+		r.Judge.Keep(s)
+	}
+}
+
+// remaining are those of the slots that still need a sample, in their order.
+func (r *run) remaining(slots []plan.Slot) []plan.Slot {
+	return slices.DeleteFunc(slots, func(s plan.Slot) bool { return r.slots[s.ID].finished })
 }
 
 func (r *run) summary(env result.Environment) Summary {
 	return Summary{
-		Blocks: r.blocksRun, Samples: r.samples, Stopped: r.stopped, Environment: env,
+		Blocks: r.blocksRun, Records: r.records, Stopped: r.stopped, Environment: env,
 		WallSeconds: r.clock.wall, MeasuringSeconds: r.clock.measuring,
 	}
 }
@@ -190,12 +228,15 @@ func (r *run) blocks(ctx context.Context) error {
 		slots := r.block(n)
 		if len(slots) == 0 {
 			r.stopped = "every efficiency is inside its target half-width"
+			if r.Sampling.Until == campaign.UntilRanks {
+				r.stopped += ", and every rank is decided"
+			}
 			if n == 1 {
 				r.stopped = "this testbed can build none of the cells"
 			}
 			return nil
 		}
-		todo := plan.Remaining(slots, r.samples, r.Sampling.Retries)
+		todo := r.remaining(slots)
 		if len(todo) > 0 && r.overBudget(n, begin) {
 			r.stopped = fmt.Sprintf("the time budget of %g s is used up", r.Sampling.MaxSeconds)
 			return nil
@@ -238,17 +279,11 @@ func (r *run) noProbes() bool {
 // settle retires the cells that are known well enough after block n, judged by
 // the records of the blocks up to it.
 func (r *run) settle(n int) {
-	if n < r.Plan.MinBlocks || r.Settled == nil {
+	if n < r.Plan.MinBlocks || r.Judge == nil {
 		return
 	}
-	var upTo []result.Sample
-	for _, s := range r.samples {
-		if s.Block <= n {
-			upTo = append(upTo, s)
-		}
-	}
 	before := len(r.retired)
-	for cell, done := range r.Settled(upTo) {
+	for cell, done := range r.Judge.Done(n) {
 		if done {
 			r.retired[cell] = true
 		}
@@ -265,11 +300,18 @@ func (r *run) block(n int) []plan.Slot {
 }
 
 // planned is the number of samples still to come in the given blocks, if no
-// cell is retired before.
+// cell is retired before. Blocks without any record are all alike, except that pairs of
+// nodes are measured in rounds, which are drawn for each block.
 func (r *run) planned(from, to int) int {
-	n := 0
-	for b := from; b <= to; b++ {
-		n += len(plan.Remaining(r.block(b), r.samples, r.Sampling.Retries))
+	n, known := 0, min(to, r.lastBlock)
+	if slices.ContainsFunc(r.Plan.Cells, result.Cell.IsPair) {
+		known = to
+	}
+	for b := from; b <= known; b++ {
+		n += len(r.remaining(r.block(b)))
+	}
+	if fresh := max(from, known+1); fresh <= to {
+		n += (to - fresh + 1) * len(r.block(fresh))
 	}
 	return n
 }

@@ -213,12 +213,16 @@ func TestFailedSampleIsARecordAndTriedAgain(t *testing.T) {
 	}
 }
 
+// fixed is a judge that has made up its mind.
+type fixed map[result.Cell]bool
+
+func (fixed) Keep(*result.Sample)             {}
+func (f fixed) Done(int) map[result.Cell]bool { return f }
+
 func TestSettledCellsAreDroppedAndTheirBaselineStays(t *testing.T) {
 	bed, store := newLoopback(t), &memory{}
 	o := options(t, bed, store)
-	o.Settled = func(s []result.Sample) map[result.Cell]bool {
-		return map[result.Cell]bool{o.Plan.Cells[0]: true, o.Plan.Cells[1]: true, o.Plan.Cells[2]: false}
-	}
+	o.Judge = fixed{o.Plan.Cells[0]: true, o.Plan.Cells[1]: true, o.Plan.Cells[2]: false}
 	if _, err := Run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}

@@ -88,7 +88,7 @@ func (r *run) group(ctx context.Context, switcher testbed.Grouper) error {
 func (r *run) failGroup(why error) error {
 	for _, slot := range r.block(1) {
 		s := result.Sample{
-			Schema: result.Schema, ID: slot.ID, Block: slot.Block, Attempt: 1 + r.attempts[slot.ID], Cell: slot.Cell,
+			Schema: result.Schema, ID: slot.ID, Block: slot.Block, Attempt: 1 + r.slots[slot.ID].attempts, Cell: slot.Cell,
 			Status: result.StatusFailed, Reason: oneLine(why), Started: time.Now().UTC(), RequestedSeconds: r.Sampling.Seconds,
 		}
 		if s.Attempt > 1+r.Sampling.Retries {
@@ -97,7 +97,7 @@ func (r *run) failGroup(why error) error {
 		if err := r.Store.Append(s); err != nil {
 			return err
 		}
-		r.keep(s)
+		r.keep(&s)
 		r.Observer.Sampled(s, r.left)
 	}
 	r.left = r.later

@@ -59,7 +59,7 @@ func (r *run) record(t *try) error {
 	if err := r.Store.Append(s); err != nil {
 		return err
 	}
-	r.keep(s)
+	r.keep(&s)
 	if s.Status == result.StatusOK || s.Attempt > r.Sampling.Retries {
 		r.left--
 	}

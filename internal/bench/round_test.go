@@ -116,7 +116,7 @@ func TestSampleWithoutItsToolIsRecorded(t *testing.T) {
 	t.Setenv("PATH", t.TempDir()) // from now on there is no tool
 	tool, native := o.Plan.Cells[0], o.Plan.Cells[1]
 	tool.Workload, tool.MessageBytes, tool.Protocol = "iperf3", 1472, "tcp"
-	r := &run{Options: o, attempts: map[string]int{}, tools: map[string]map[string]string{}}
+	r := &run{Options: o, slots: map[string]slotState{}, tools: map[string]map[string]string{}}
 	err := r.round(t.Context(), []plan.Slot{{ID: "b01-c000", Block: 1, Cell: tool}, {ID: "b01-c001", Block: 1, Cell: native}})
 	if err == nil || !strings.Contains(err.Error(), "in mid-run: iperf3 is not installed") {
 		t.Errorf("the round ended with %v", err)
@@ -140,7 +140,7 @@ func TestSampleBesideALostMachineIsRecorded(t *testing.T) {
 	}
 	store := &memory{}
 	o := options(t, bed, store)
-	r := &run{Options: o, attempts: map[string]int{}, tools: map[string]map[string]string{}}
+	r := &run{Options: o, slots: map[string]slotState{}, tools: map[string]map[string]string{}}
 	err := r.round(t.Context(), []plan.Slot{{ID: "b01-c000", Block: 1, Cell: o.Plan.Cells[0]}, {ID: "b01-c001", Block: 1, Cell: o.Plan.Cells[1]}})
 	if !isLost(err) {
 		t.Errorf("the round ended with %v", err)

@@ -48,7 +48,7 @@ func (t *try) machines() []string {
 // record with the reason.
 func (r *run) begin(ctx context.Context, slot plan.Slot) *try {
 	t := &try{sample: result.Sample{
-		Schema: result.Schema, ID: slot.ID, Block: slot.Block, Attempt: 1 + r.attempts[slot.ID], Cell: slot.Cell,
+		Schema: result.Schema, ID: slot.ID, Block: slot.Block, Attempt: 1 + r.slots[slot.ID].attempts, Cell: slot.Cell,
 		Started: time.Now().UTC(), RequestedSeconds: r.Sampling.Seconds,
 	}}
 	if t.work, t.err = workload.Find(slot.Cell.Workload); t.err != nil || t.addsPods() {
@@ -63,7 +63,7 @@ func (r *run) begin(ctx context.Context, slot plan.Slot) *try {
 // prepare is begin for a sliced sample, whose slices no probe is read beside.
 func (r *run) prepare(ctx context.Context, slot plan.Slot) *try {
 	t := &try{sample: result.Sample{
-		Schema: result.Schema, ID: slot.ID, Block: slot.Block, Attempt: 1 + r.attempts[slot.ID], Cell: slot.Cell, Started: time.Now().UTC(),
+		Schema: result.Schema, ID: slot.ID, Block: slot.Block, Attempt: 1 + r.slots[slot.ID].attempts, Cell: slot.Cell, Started: time.Now().UTC(),
 	}}
 	if t.work, t.err = workload.Find(slot.Cell.Workload); t.err == nil {
 		t.ends, t.err = r.Testbed.Ends(ctx, slot.Cell)

@@ -78,7 +78,7 @@ func (r *run) slicesOf(slot plan.Slot) int {
 }
 
 // noteSpread keeps the coefficient of variation of a first block's slices.
-func (r *run) noteSpread(s result.Sample) {
+func (r *run) noteSpread(s *result.Sample) {
 	if s.Block != 1 || s.Status != result.StatusOK || s.Slices == nil || len(s.Slices.PerSecond) < 2 {
 		return
 	}

@@ -15,38 +15,32 @@ import (
 // retireUnsupported records once each cell that the testbed cannot build or
 // whose tools are missing, and takes it out of the blocks.
 func (r *run) retireUnsupported(ctx context.Context, unsupported map[result.Cell]string) error {
-	recorded := map[result.Cell]bool{}
-	for _, s := range r.samples {
-		if s.Status == result.StatusUnsupported {
-			recorded[s.Cell] = true
-		}
-	}
 	for _, slot := range r.Plan.Block(1, nil) {
 		if !r.of.has(slot.Cell) {
 			continue
 		}
 		reason, is := unsupported[slot.Cell]
-		if !is && !recorded[slot.Cell] {
+		if !is && !r.cannot[slot.Cell] {
 			var err error
 			if reason, err = r.missingTools(ctx, slot.Cell); err != nil {
 				return err
 			}
 		}
-		if reason == "" && !recorded[slot.Cell] {
+		if reason == "" && !r.cannot[slot.Cell] {
 			continue
 		}
 		r.retired[slot.Cell], r.unsupported[slot.Cell] = true, true
-		if recorded[slot.Cell] {
+		if r.cannot[slot.Cell] {
 			continue
 		}
 		s := result.Sample{
-			Schema: result.Schema, ID: slot.ID, Block: slot.Block, Attempt: 1 + r.attempts[slot.ID], Cell: slot.Cell,
+			Schema: result.Schema, ID: slot.ID, Block: slot.Block, Attempt: 1 + r.slots[slot.ID].attempts, Cell: slot.Cell,
 			Status: result.StatusUnsupported, Reason: reason, Started: time.Now().UTC(),
 		}
 		if err := r.Store.Append(s); err != nil {
 			return err
 		}
-		r.keep(s)
+		r.keep(&s)
 		r.Observer.Say("unsupported: %s %s: %s", slot.Cell.Network, slot.Cell.Traffic(), reason)
 	}
 	return nil

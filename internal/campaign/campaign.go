@@ -100,6 +100,15 @@ type Conditions struct{ CPUs, CongestionControl bool }
 // Forward is the direction client to server, which a record leaves out.
 const Forward = "forward"
 
+// What ends the measuring of a cell, before the bounds on blocks and time do.
+const (
+	// UntilTarget: its interval is within the target.
+	UntilTarget = "target"
+	// UntilRanks: and its network is told apart from every other, or shown to be tied
+	// with it.
+	UntilRanks = "ranks"
+)
+
 // Sampling is how much is measured.
 type Sampling struct {
 	Seconds                 float64 `json:"seconds"`
@@ -108,8 +117,10 @@ type Sampling struct {
 	MaxBlocks               int     `json:"max_blocks"`
 	MaxSeconds              float64 `json:"max_seconds,omitempty"` // time budget of the whole; 0: none
 	TargetRelativeHalfwidth float64 `json:"target_relative_halfwidth"`
-	Confidence              float64 `json:"confidence"`
-	Retries                 int     `json:"retries"`
+	// Until is what ends the measuring of a cell, UntilTarget or UntilRanks.
+	Until      string  `json:"until"`
+	Confidence float64 `json:"confidence"`
+	Retries    int     `json:"retries"`
 	// SliceSeconds is the length of a slice of native traffic; 0: samples are one
 	// long window each.
 	SliceSeconds float64 `json:"slice_seconds"`

@@ -66,6 +66,20 @@ func (c Campaign) On(testbed string, known Known) Campaign {
 	return c
 }
 
+// InLabs is a campaign for clusters that are labs' Kubernetes: they inherit this
+// machine's congestion control as a lab does, so what the file leaves open is a lab's.
+// Tools without a flag for it keep what the pods have.
+func (c Campaign) InLabs(known Known) Campaign {
+	c.Workloads = slices.Clone(c.Workloads)
+	for i := range c.Workloads {
+		w := &c.Workloads[i]
+		if spec, ok := known.workload(w.Name); ok && spec.SetsCongestionControl && takes(spec, "congestion_control") && !w.Asked.CongestionControl {
+			w.CongestionControl = []string{labAlgorithm}
+		}
+	}
+	return c
+}
+
 // Uncontrolled is the campaign as versions before conditions were factors ran it:
 // what its file leaves open is as the system has it, and samples are one long
 // window each.

@@ -198,7 +198,7 @@ func workloadKeys(known Known) []key {
 			doc: "Pin each end to every second CPU, the client to even and the server to odd ones. cpus: [apart] is the better choice where there are more than two CPUs."},
 		{name: "cpus", defDoc: "in a lab [same], for latency_under_load [apart]; elsewhere [free]", kind: "placement on CPUs", names: []string{result.CPUsSame, result.CPUsApart, result.CPUsFree}, example: "[same, apart]",
 			doc: "Where the two ends run. same is one CPU for both: the cost of the path alone, without waking another CPU and without a second CPU sharing the work. apart is one CPU each, different cores of one NUMA node. free leaves it to the scheduler, whose choice changes from moment to moment. Two machines have no CPU in common, so same is for a lab, or for paths inside a node."},
-		{name: "congestion_control", defDoc: "in a lab [cubic]; elsewhere [as-is]", kind: "congestion control", pattern: algorithmName, patternDoc: "at most 15 small letters, digits, dashes and underscores, a letter first",
+		{name: "congestion_control", defDoc: "in a lab and in a lab's Kubernetes [cubic]; elsewhere [as-is]", kind: "congestion control", pattern: algorithmName, patternDoc: "at most 15 small letters, digits, dashes and underscores, a letter first",
 			example: "[cubic, bbr]", doc: "The TCP congestion control of both ends, as in net.ipv4.tcp_available_congestion_control. as-is is what the system has. For TCP."},
 	}
 }
@@ -217,6 +217,8 @@ func samplingKeys() []key {
 			doc: "Time budget of the whole campaign, seconds. The first min_blocks are measured in any case."},
 		{name: "target_relative_halfwidth", def: "0.02", kind: "half-width", bounds: bounds{min: 0, max: 1, aboveMin: true, belowMax: true}, example: "0.02",
 			doc: "It stops when the interval of every efficiency is within ± this share of it."},
+		{name: "until", def: UntilTarget, kind: "end", names: []string{UntilTarget, UntilRanks}, example: UntilRanks,
+			doc: "What ends the measuring of a cell. target: its interval is within the target. ranks: and its network is told apart from every other one in its ranking, or the whole interval of their ratio is within ± twice the target, which is a tie. Blocks are then spent where ranks are still open. cnibench run --for sets it."},
 		{name: "confidence", def: "0.95", kind: "confidence", bounds: bounds{min: 0.5, max: 1, aboveMin: true, belowMax: true}, example: "0.95",
 			doc: "Confidence of the intervals."},
 		{name: "retries", def: "1", kind: "number of retries", bounds: bounds{min: 0, max: 10}, example: "1",

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,7 +34,7 @@ type builtinFlags struct {
 func (f *builtinFlags) add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.networks, "network", nil, "without a file: the lab's networks to compare with host (see cnibench list networks)")
 	flags.StringSliceVar(&f.workloads, "workload", nil, "without a file: the workloads (see cnibench list workloads)")
-	flags.DurationVar(&f.budget, "for", 0, "time budget, such as 2m: sets sampling.max_seconds")
+	flags.DurationVar(&f.budget, "for", 0, "time budget, such as 2m: the best answer that it allows; sets sampling.max_seconds, max_blocks and until: ranks")
 }
 
 // builtinName is the name of a built-in campaign in errors.
@@ -67,27 +68,43 @@ func (f builtinFlags) text(testbed string) ([]byte, error) {
 		}
 		edits = append(edits, edit{"$.workloads", lines.String()})
 	}
-	if f.budget > 0 {
-		edits = append(edits, edit{"$.sampling.max_blocks", fmt.Sprint(manyBlocks)}, edit{"$.sampling.max_seconds", seconds(f.budget)})
+	changed, err := apply(text, edits)
+	if err == nil && f.budget > 0 {
+		changed, err = withBudget(changed, f.budget)
 	}
-	return apply(text, edits)
+	return changed, err
 }
 
-// withBudget is the text of a campaign file with a time budget.
+// withBudget is the text of a campaign with a time budget: the time decides and not the
+// number of blocks, and blocks go where ranks are still open.
 func withBudget(text []byte, budget time.Duration) ([]byte, error) {
-	var has struct {
-		Sampling map[string]any `yaml:"sampling"`
+	for _, key := range []struct{ name, value string }{
+		{"max_seconds", seconds(budget)}, {"until", campaign.UntilRanks}, {"max_blocks", strconv.Itoa(manyBlocks)},
+	} {
+		var has struct {
+			Sampling map[string]any `yaml:"sampling"`
+		}
+		if err := yaml.Unmarshal(text, &has); err != nil {
+			return nil, usageError{err}
+		}
+		value, set := has.Sampling[key.name]
+		if n, ok := value.(uint64); ok && key.name == "max_blocks" && n >= manyBlocks {
+			continue
+		}
+		var err error
+		switch {
+		case has.Sampling == nil:
+			text = fmt.Appendf(bytes.TrimRight(text, "\n"), "\nsampling:\n  %s: %s\n", key.name, key.value)
+		case set:
+			text, err = apply(text, []edit{{"$.sampling." + key.name, key.value}})
+		default:
+			text, err = merge(text, "$.sampling", key.name+": "+key.value)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	if err := yaml.Unmarshal(text, &has); err != nil {
-		return nil, usageError{err}
-	}
-	if has.Sampling == nil {
-		return fmt.Appendf(bytes.TrimRight(text, "\n"), "\nsampling:\n  max_seconds: %s\n", seconds(budget)), nil
-	}
-	if _, ok := has.Sampling["max_seconds"]; ok {
-		return apply(text, []edit{{"$.sampling.max_seconds", seconds(budget)}})
-	}
-	return merge(text, "$.sampling", "max_seconds: "+seconds(budget))
+	return text, nil
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%g", d.Seconds()) }

@@ -148,6 +148,23 @@ func labsUnder(servers map[string]string) (resting, error) {
 	return out, nil
 }
 
+// inLabs is the campaign with the conditions of a lab where each of its clusters is one
+// of this machine's labs. A cluster that cannot be reached is refused later.
+func inLabs(c campaign.Campaign) campaign.Campaign {
+	servers := map[string]string{}
+	for _, cluster := range c.Clusters {
+		client, err := kube.Connect(cluster.Kubeconfig, cluster.Context)
+		if err != nil {
+			return c
+		}
+		servers[cluster.Name] = client.Server
+	}
+	if labs, err := labsUnder(servers); err != nil || len(labs) < len(servers) {
+		return c
+	}
+	return c.InLabs(known())
+}
+
 // focus lets one cluster go on and freezes the others; "" lets all go on.
 func (r resting) focus(ctx context.Context, cluster string) error {
 	for _, frozen := range []bool{false, true} {

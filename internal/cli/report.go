@@ -136,7 +136,8 @@ func environmentOf(rec result.Recorded) result.Environment {
 func analysisOptions(c campaign.Campaign, env result.Environment) stat.Options {
 	return stat.Options{
 		Confidence: c.Sampling.Confidence, TargetRelativeHalfwidth: c.Sampling.TargetRelativeHalfwidth,
-		MinBlocks: c.Sampling.MinBlocks, MaxBlocks: c.Sampling.MaxBlocks,
+		UntilRanked: c.Sampling.Until == campaign.UntilRanks,
+		MinBlocks:   c.Sampling.MinBlocks, MaxBlocks: c.Sampling.MaxBlocks,
 		LinkRate: linkRate, Primary: primary, Ladder: ladder, Instructions: instructions, Environment: env,
 	}
 }
@@ -162,16 +163,20 @@ func primary(cell result.Cell) string {
 	return w.Spec().PrimaryFor(cell.Test)
 }
 
-// settled is the stopping rule of a campaign.
-func settled(c campaign.Campaign) func([]result.Sample) map[result.Cell]bool {
-	opt := analysisOptions(c, result.Environment{})
-	return func(samples []result.Sample) map[result.Cell]bool {
-		done := map[result.Cell]bool{}
-		for cell, p := range stat.Look(samples, opt) {
-			done[cell] = p.Done
-		}
-		return done
+// judge is the stopping rule of a campaign.
+type judge struct{ *stat.Watch }
+
+func newJudge(c campaign.Campaign) judge {
+	return judge{stat.NewWatch(analysisOptions(c, result.Environment{}))}
+}
+
+// Done gives the cells whose efficiencies are known well enough.
+func (j judge) Done(n int) map[result.Cell]bool {
+	done := map[result.Cell]bool{}
+	for cell, p := range j.Look(n) {
+		done[cell] = p.Done
 	}
+	return done
 }
 
 func reportOptions(w io.Writer) report.Options {

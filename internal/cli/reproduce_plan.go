@@ -242,14 +242,29 @@ func openClaims(p paper.Paper, c campaign.Campaign) func([]result.Sample) map[re
 	return p.Open(opt, PaperKnown())
 }
 
+// claimJudge measures the cells of claims that are still open. Claims compare any cells
+// in any way, so it keeps the records; studies have some dozen cells.
+type claimJudge struct {
+	open    func([]result.Sample) map[result.Cell]bool
+	samples []result.Sample
+}
+
+// Keep takes a record.
+func (j *claimJudge) Keep(s *result.Sample) { j.samples = append(j.samples, *s) }
+
+// Done gives the cells that no open claim needs.
+func (j *claimJudge) Done(n int) map[result.Cell]bool {
+	return j.open(slices.DeleteFunc(slices.Clone(j.samples), func(s result.Sample) bool { return s.Block > n }))
+}
+
 // study is what a run is that repeats a published study.
 type study struct {
 	// argv goes on with it, without --resume and --out.
 	argv []string
 	// cells are those that it measures of the campaign's; nil: all.
 	cells map[result.Cell]bool
-	// settled is its stopping rule, in place of the campaign's.
-	settled func([]result.Sample) map[result.Cell]bool
+	// open is its stopping rule, in place of the campaign's, of all records so far.
+	open func([]result.Sample) map[result.Cell]bool
 	// show says what came out, in place of the report.
 	show func(dir string) error
 }

@@ -166,6 +166,9 @@ func runCampaign(ctx context.Context, path string, f runFlags, in io.Reader, std
 		if err := nameClusters(path, &c, f); err != nil {
 			return err
 		}
+		if !f.resume || !uncontrolled(f.out) {
+			c = inLabs(c)
+		}
 	}
 	if f.dryRun {
 		c = namedPairs(c)
@@ -215,7 +218,7 @@ func runOn(ctx context.Context, bed testbed.Testbed, path string, c campaign.Cam
 		return "", errors.Join(usageError{fmt.Errorf("%s: cannot resume: %w\nresume it there, name a new directory with --out, or say --allow-changed-environment", f.out, err)}, into.dir.Close())
 	}
 	if err != nil {
-		return "", interrupted(err, path, into.dir, len(sum.Samples), f, stderr)
+		return "", interrupted(err, path, into.dir, sum.Records, f, stderr)
 	}
 	defer into.dir.Close()
 	if f.study != nil {
@@ -256,21 +259,21 @@ func measure(ctx context.Context, c campaign.Campaign, bed testbed.Testbed, into
 	defer seen.close()
 	o := bench.Options{
 		Sampling: c.Sampling, Plan: into.plan, Testbed: bed, Store: into.dir, Observer: seen,
-		Recorded: into.recorded, Before: into.environment, Version: version(), Settled: settled(c), WithoutProbes: withoutProbes(c), KeepGoing: f.hosts.keepGoing, AllowElsewhere: f.elsewhere,
+		Recorded: into.recorded, Before: into.environment, Version: version(), Judge: newJudge(c), WithoutProbes: withoutProbes(c), KeepGoing: f.hosts.keepGoing, AllowElsewhere: f.elsewhere,
 	}
-	if f.study != nil && f.study.settled != nil {
-		o.Settled = f.study.settled
+	if f.study != nil && f.study.open != nil {
+		o.Judge = &claimJudge{open: f.study.open}
 	}
 	if f.live {
 		shown, liveErr := showLive(c.Name, into, seen)
 		if liveErr != nil {
-			return bench.Summary{Samples: into.recorded}, liveErr
+			return bench.Summary{Records: len(into.recorded)}, liveErr
 		}
 		defer func() { err = errors.Join(err, shown.Close()) }()
 		o.Observer = shown
 	}
 	sum, err = bench.Run(ctx, o)
-	if len(sum.Samples) > 0 {
+	if sum.Records > 0 {
 		err = errors.Join(err, linkLatest(into.dir.Path))
 	}
 	return sum, err

@@ -191,3 +191,56 @@ func TestMedianCoversWhateverTheShape(t *testing.T) {
 		near(t, "coverage", float64(covered)/float64(reps), want, margin(want, reps))
 	}
 }
+
+// TestCoverageOfSlices: slices of one connection resemble each other, as the machine's
+// speed and the connection's luck last longer than a slice. Intervals from blocks hold the
+// truth all the same, and intervals from the slices would not.
+func TestCoverageOfSlices(t *testing.T) {
+	const target, slicesPerBlock, most = 0.02, 20, 20
+	reps := repetitions(4000)
+	for _, alike := range []float64{0, 0.5, 0.9} { // share of the variance that a block's slices have in common
+		c := collect(nil, Options{TargetRelativeHalfwidth: target, MinBlocks: 5, MaxBlocks: most})
+		r := rand.New(rand.NewPCG(11, uint64(100*alike)))
+		covered, bySlices := 0, 0
+		for range reps {
+			blocks := make([]point, most)
+			var all []point
+			for b := range blocks {
+				ratios := slicedBlock(r, slicesPerBlock, alike, 2*target)
+				for _, v := range ratios {
+					all = append(all, point{len(all) + 1, v})
+					blocks[b].value += math.Exp(v) / float64(len(ratios))
+				}
+				blocks[b] = point{b + 1, math.Log(blocks[b].value)}
+			}
+			ok, n := stopAndCover(c, blocks)
+			covered += count(ok)
+			e := c.tables.geometricMean(all[:n*slicesPerBlock])
+			bySlices += count(*e.Low <= 1 && 1 <= *e.High)
+		}
+		share, naive := float64(covered)/float64(reps), float64(bySlices)/float64(reps)
+		t.Logf("%.0f %% in common: blocks cover %.1f %%, slices would %.1f %%", 100*alike, 100*share, 100*naive)
+		if m := margin(0.95, reps); share < 0.93-m || share > 0.97+m {
+			t.Errorf("%.0f %% in common: %.1f %% covered", 100*alike, 100*share)
+		}
+		if alike >= 0.5 && naive > 0.8 {
+			t.Errorf("%.0f %% in common: intervals from slices cover %.1f %%: the slices do not resemble each other", 100*alike, 100*naive)
+		}
+	}
+}
+
+// slicedBlock is the logs of one block's slices, a cell's against its baseline's. They
+// share the given part of their variance; the rest lasts for a few slices (an
+// autoregression of the first order). Their truth is 0.
+func slicedBlock(r *rand.Rand, n int, alike, spread float64) []float64 {
+	const lasts = 0.6
+	block := r.NormFloat64() * spread * math.Sqrt(alike)
+	own := spread * math.Sqrt(1-alike)
+	out := make([]float64, n)
+	state := r.NormFloat64()
+	for i := range out {
+		out[i] = block + own*state
+		state = lasts*state + math.Sqrt(1-lasts*lasts)*r.NormFloat64()
+	}
+	return out
+}

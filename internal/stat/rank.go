@@ -61,19 +61,7 @@ type Pair struct {
 
 // rankings ranks every group of at least two networks that were measured.
 func (c *campaign) rankings(a Analysis) []Ranking {
-	groups := map[result.Cell][]int{}
-	var order []result.Cell
-	for i, s := range a.Cells {
-		if s.Cell.IsBaseline() || result.IsRung(s.Cell.Network) || s.Cell.IsPair() || s.OK == 0 {
-			continue
-		}
-		g := s.Cell
-		g.Network, g.Cluster = "", ""
-		if groups[g] == nil {
-			order = append(order, g)
-		}
-		groups[g] = append(groups[g], i)
-	}
+	groups, order := c.ranked()
 	var out []Ranking
 	for _, g := range order {
 		metric := a.Cells[groups[g][0]].Primary
@@ -87,6 +75,34 @@ func (c *campaign) rankings(a Analysis) []Ranking {
 		}
 	}
 	return out
+}
+
+// ranked are the cells that are ranked with each other, as indexes, by what they have in
+// common, and the groups in order.
+func (c *campaign) ranked() (groups map[result.Cell][]int, order []result.Cell) {
+	groups = map[result.Cell][]int{}
+	for i, d := range c.cells {
+		if !isRanked(d.cell) || len(d.ok) == 0 {
+			continue
+		}
+		g := rankedWith(d.cell)
+		if groups[g] == nil {
+			order = append(order, g)
+		}
+		groups[g] = append(groups[g], i)
+	}
+	return groups, order
+}
+
+// isRanked tells whether a cell is of a network that is ranked with others.
+func isRanked(c result.Cell) bool {
+	return !c.IsBaseline() && !result.IsRung(c.Network) && !c.IsPair()
+}
+
+// rankedWith is what a cell has in common with those that it is ranked with.
+func rankedWith(c result.Cell) result.Cell {
+	c.Network, c.Cluster = "", ""
+	return c
 }
 
 func linkBoundOnly(a Analysis, members []int) []int {
@@ -146,7 +162,6 @@ func (c *campaign) rank(a Analysis, group result.Cell, metric string, members []
 
 // pairs tests every pair and tells which network beats which.
 func (c *campaign) pairs(in []contender, metric string) (pairs []Pair, beats [][]bool) {
-	type contest struct{ winner, loser int }
 	var contests []contest
 	var ps []float64
 	for i := range in {
@@ -168,19 +183,29 @@ func (c *campaign) pairs(in []contender, metric string) (pairs []Pair, beats [][
 			pairs, contests, ps = append(pairs, p), append(contests, k), append(ps, p.P)
 		}
 	}
-	beats = make([][]bool, len(in))
-	for i := range beats {
-		beats[i] = make([]bool, len(in))
-	}
-	for i, adjusted := range holm(ps) {
-		pairs[i].Adjusted = adjusted
-		beats[contests[i].winner][contests[i].loser] = adjusted < 1-c.opt.Confidence
-	}
-	conclude(beats)
+	adjusted := holm(ps)
+	beats = c.decide(len(in), contests, adjusted)
 	for i, k := range contests {
-		pairs[i].ToldApart = beats[k.winner][k.loser]
+		pairs[i].Adjusted, pairs[i].ToldApart = adjusted[i], beats[k.winner][k.loser]
 	}
 	return pairs, beats
+}
+
+// contest is two of several contenders, by their indexes; the winner is the one with the
+// better mean.
+type contest struct{ winner, loser int }
+
+// decide tells which of n contenders beats which, from the p-values after Holm.
+func (c *campaign) decide(n int, contests []contest, adjusted []float64) (beats [][]bool) {
+	beats = make([][]bool, n)
+	for i := range beats {
+		beats[i] = make([]bool, n)
+	}
+	for i, k := range contests {
+		beats[k.winner][k.loser] = adjusted[i] < 1-c.opt.Confidence
+	}
+	conclude(beats)
+	return beats
 }
 
 // conclude adds what follows: who beats one that beats a third beats the third.

@@ -17,6 +17,9 @@ type Options struct {
 	// TargetRelativeHalfwidth is the relative half-width at which a cell is
 	// measured well enough; 0 means that the campaign names none.
 	TargetRelativeHalfwidth float64
+	// UntilRanked keeps a cell going when its target is met and its rank is open: see
+	// Look.
+	UntilRanked bool
 	// MinBlocks and MaxBlocks bound the number of blocks; 0 means unbounded.
 	MinBlocks, MaxBlocks int
 	// LinkRate tells the rate of a link in bit/s where it is known; nil: none is.

@@ -26,34 +26,34 @@ type Progress struct {
 	Why string `json:"why"`
 }
 
-// Look judges every cell after a block. The bench calls it with all samples so
-// far and leaves out of the next block the cells that are Done; a cell that is
-// done stays done as long as it gets no further sample. A cell without any
-// record is not in the answer. MaxBlocks is the caller's to keep.
+// Look judges every cell by all of some samples, as a Watch does after their last block.
 func Look(samples []result.Sample, opt Options) map[result.Cell]Progress {
-	c := collect(samples, opt)
-	out := make(map[result.Cell]Progress, len(c.cells))
-	for _, d := range c.cells {
-		if !c.hasDependents(d) {
-			out[d.cell] = c.progress(d)
-		}
+	w, last := NewWatch(opt), 0
+	for i := range samples {
+		w.Keep(&samples[i])
+		last = max(last, samples[i].Block)
 	}
-	for _, d := range c.cells {
-		if c.hasDependents(d) {
-			out[d.cell] = c.baselineProgress(d, out)
-		}
-	}
-	return out
+	return w.Look(last)
 }
 
 func (c *campaign) hasDependents(d *cellData) bool { return len(c.dependents[d.cell]) > 0 }
 
 // baselineProgress is done when all that lean on it are.
 func (c *campaign) baselineProgress(d *cellData, of map[result.Cell]Progress) Progress {
-	p := Progress{Done: true, Blocks: len(d.ok), Why: "every cell that is compared with it is done"}
+	var all []result.Cell
 	for _, e := range c.dependents[d.cell] {
-		if q := of[e.cell]; !q.Done {
-			p.Done, p.Why = false, "the baseline of "+e.cell.Network
+		all = append(all, e.cell)
+	}
+	return ofDependents(len(d.ok), all, of)
+}
+
+// ofDependents is the progress of a baseline with so many measured blocks: it is done when
+// all that are compared with it are.
+func ofDependents(blocks int, dependents []result.Cell, of map[result.Cell]Progress) Progress {
+	p := Progress{Done: true, Blocks: blocks, Why: "every cell that is compared with it is done"}
+	for _, cell := range dependents {
+		if q := of[cell]; !q.Done {
+			p.Done, p.Why = false, "the baseline of "+cell.Network
 			p.BlocksNeeded = max(p.BlocksNeeded, q.BlocksNeeded)
 		}
 	}
@@ -66,7 +66,12 @@ func (c *campaign) progress(d *cellData) Progress {
 		return Progress{Done: true, Why: "unsupported: " + d.unsupported}
 	}
 	logs := c.judged(d)
-	m := momentsOf(logs)
+	return c.judge(momentsOf(logs), c.targetMet(logs))
+}
+
+// judge is the stopping rule on the moments of logs whose interval was inside the target
+// after met of them for the first time; 0: it never was.
+func (c *campaign) judge(m moments, met int) Progress {
 	p := Progress{Blocks: m.n}
 	if m.n < 2 {
 		p.Why = fmt.Sprintf("%d of the 2 blocks that an interval takes", m.n)
@@ -79,7 +84,6 @@ func (c *campaign) progress(d *cellData) Progress {
 		p.Why = "the campaign names no target half-width"
 		return p
 	}
-	met := c.targetMet(logs)
 	switch {
 	case met > 0 && m.n > met:
 		p.Done = true
@@ -138,26 +142,19 @@ func (c *campaign) firstLook() int { return max(c.opt.MinBlocks, fewestLooked) }
 // interval then told is not narrower than the target (the fixed-width interval
 // of Chow and Robbins 1965), see widen.
 func (c *campaign) targetMet(logs []point) int {
-	target := c.logTarget()
-	if target <= 0 {
-		return 0
-	}
-	// Welford's running moments: every look costs the same.
-	var mean, ss float64
-	for i, p := range logs {
-		n := i + 1
-		delta := p.value - mean
-		mean += delta / float64(n)
-		ss += delta * (p.value - mean)
-		if n < c.firstLook() {
-			continue
-		}
-		m := moments{n: n, mean: mean, sd: math.Sqrt(ss / float64(n-1))}
-		if m.halfwidth(c.tables) <= target {
-			return n
+	var r running
+	for _, p := range logs {
+		if r.take(p.value); c.meets(r.moments()) {
+			return r.n
 		}
 	}
 	return 0
+}
+
+// meets tells whether an interval is inside the target, at a look.
+func (c *campaign) meets(m moments) bool {
+	target := c.logTarget()
+	return target > 0 && m.n >= c.firstLook() && m.halfwidth(c.tables) <= target
 }
 
 // stoppedLate tells that the rule stopped the cell, and not at its first look.
