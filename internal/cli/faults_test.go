@@ -240,6 +240,41 @@ func (s *survivor) ownPath() (iperf3 string) {
 	return filepath.Join(s.path, "iperf3")
 }
 
+// TestStoppedAgent: an end that is stopped and not killed answers nobody. Its sample fails
+// within five seconds with that reason, and the end is replaced: the retry is measured.
+func TestStoppedAgent(t *testing.T) {
+	const soon = 5 * time.Second
+	fault(t, strings.Replace(steady, "min_blocks: 4, max_blocks: 4", "slices: 10, min_blocks: 12, max_blocks: 12", 1), func(s *survivor, _ labtest.Trace) {
+		r := s.run()
+		s.middle(r)
+		agents := s.victims("agent")
+		if len(agents) == 0 {
+			t.Fatal("there is no agent to stop")
+		}
+		if err := syscall.Kill(agents[0], syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		stopped := time.Now()
+		var reason string
+		r.until(t, func() bool {
+			for _, line := range s.lines() {
+				var sample result.Sample
+				if err := json.Unmarshal([]byte(line), &sample); err == nil && sample.Status == result.StatusFailed {
+					reason = sample.Reason
+				}
+			}
+			return reason != ""
+		})
+		if took := time.Since(stopped); took > soon || !strings.Contains(reason, "answer") {
+			t.Errorf("after %v a sample failed: %q; want one within %v, whose agent does not answer", took, reason, soon)
+		}
+		if status := r.wait(t); status != 0 {
+			t.Errorf("status %d: the retry should have replaced the failed sample:\n%s", status, r.Stderr())
+		}
+		s.finished(nil)
+	})
+}
+
 // TestLinkFlap: what is under way when a link goes down may fail, with its
 // reason; the run goes on, and measures again once the link is back.
 func TestLinkFlap(t *testing.T) {

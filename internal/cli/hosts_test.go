@@ -328,4 +328,5 @@ func TestHosts(t *testing.T) {
 	if len(rec.Environment.Profiles) != 4 {
 		t.Errorf("profiles in the environment: %v", rec.Environment.Profiles)
 	}
+	f.farAway()
 }
