@@ -9,7 +9,7 @@ export CGO_ENABLED := 0
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run test test-vm quick build image image-tools lint fmt tools cluster-binaries bench-lab bench-agreement bench-traffic bench-probes bench-null bench-conditions bench-savings bench-instructions bench-ladders bench-services bench-probe-cost bpf web clean
+.PHONY: help run test test-vm quick build image image-tools lint fmt tools cluster-binaries bench-lab bench-agreement bench-traffic bench-probes bench-null bench-conditions bench-repeat bench-variance bench-savings bench-instructions bench-ladders bench-services bench-probe-cost bpf web clean
 
 ## help: this list
 help:
@@ -83,6 +83,14 @@ bench-null:
 ## bench-conditions: what each controlled condition saves: seconds until round trips and streams are known to ± 2 %; about six minutes
 bench-conditions:
 	go run ./bench/conditions
+
+## bench-repeat: five quickstarts in a row, each two compared; about ten minutes
+bench-repeat:
+	go run ./bench/repeat
+
+## bench-variance: what the noise of results/latest consists of
+bench-variance:
+	go run ./bench/variance results/latest
 
 ## bench-savings: what blocks and stopping save, from a recorded run
 bench-savings:

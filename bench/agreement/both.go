@@ -78,13 +78,16 @@ func (b *both) Close(ctx context.Context) error {
 	return errors.Join(b.focus(ctx, "", true), b.kube.Close(ctx), b.lab.Close(ctx))
 }
 
-// nowhere keeps no records: those of the run are printed.
-type nowhere struct{}
+// memory keeps the records of a run, which are printed at its end.
+type memory struct{ samples []result.Sample }
 
-func (nowhere) Append(s result.Sample) error                           { return s.Validate() }
-func (nowhere) SaveRaw(string, string, []string, string, string) error { return nil }
-func (nowhere) SaveStacks(string, string, string) error                { return nil }
-func (nowhere) WriteJSON(string, any) error                            { return nil }
+func (m *memory) Append(s result.Sample) error {
+	m.samples = append(m.samples, s)
+	return s.Validate()
+}
+func (*memory) SaveRaw(string, string, []string, string, string) error { return nil }
+func (*memory) SaveStacks(string, string, string) error                { return nil }
+func (*memory) WriteJSON(string, any) error                            { return nil }
 
 // observer tells people how it goes on.
 type observer struct{}

@@ -1,8 +1,9 @@
 // Command agreement measures the same cells in the lab's networks of namespaces and
 // in the lab's Kubernetes, in the same blocks, and tells whether the efficiencies of
-// both agree within 5 %.
+// both agree within 3 %. Both ends run on one CPU and under one congestion control, in
+// slices, so that the networks alone can differ.
 //
-//	go run ./bench/agreement        # about seven minutes; needs root and make cluster-binaries
+//	go run ./bench/agreement        # about ten minutes; needs root and make cluster-binaries
 package main
 
 import (
@@ -31,6 +32,7 @@ import (
 	kubebed "github.com/cnibench/cnibench/internal/testbed/kube"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 	"github.com/cnibench/cnibench/internal/testbed/lab/kubernetes"
+	"github.com/cnibench/cnibench/internal/traffic"
 )
 
 // imageVersion is the tag of the image in the clusters' nodes.
@@ -42,7 +44,7 @@ func main() {
 		os.Exit(exit)
 	}
 	blocks := flag.Int("blocks", 12, "how often each cell is measured")
-	seconds := flag.Float64("seconds", 0.4, "how long each sample is")
+	slices := flag.Int("slices", 15, "slices of each sample")
 	seed := flag.Uint64("seed", 1, "of the order inside blocks")
 	only := flag.String("only", "", "a regular expression: pairs whose line of the table has none of it are not measured")
 	flag.Parse()
@@ -52,7 +54,7 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err = run(ctx, pairs(asked), campaign.Sampling{Seconds: *seconds, WarmupSeconds: *seconds / 4, MinBlocks: *blocks, MaxBlocks: *blocks, Retries: 1}, *seed)
+	err = run(ctx, pairs(asked), campaign.Sampling{SliceSeconds: 0.02, Slices: *slices, MinBlocks: *blocks, MaxBlocks: *blocks, Retries: 1}, *seed)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench/agreement:", err)
@@ -90,22 +92,22 @@ func run(ctx context.Context, pairs []pair, sampling campaign.Sampling, seed uin
 	if err != nil {
 		return err
 	}
-	cells := cellsOf(pairs)
+	cells, kept := cellsOf(pairs), &memory{}
 	if _, err := bed.Prepare(ctx, inClusters(cells)); err != nil {
 		return err
 	}
-	sum, err := bench.Run(ctx, bench.Options{
-		Sampling: sampling, Testbed: &both{lab: lab.New(labs), kube: bed, labs: labs, clusters: specs}, Store: nowhere{}, Observer: observer{},
+	_, err = bench.Run(ctx, bench.Options{
+		Sampling: sampling, Testbed: &both{lab: lab.New(labs), kube: bed, labs: labs, clusters: specs}, Store: kept, Observer: observer{},
 		Plan: plan.Plan{
 			Schema: plan.Schema, Seed: seed, Cells: cells, MinBlocks: sampling.MinBlocks, MaxBlocks: sampling.MaxBlocks,
-			SampleSeconds: sampling.Seconds, WarmupSeconds: sampling.WarmupSeconds,
+			SliceSeconds: sampling.SliceSeconds,
 		},
 		WithoutProbes: []string{"stacks"},
 	})
 	if err != nil {
 		return err
 	}
-	writeTables(os.Stdout, pairs, sum.Samples)
+	writeTables(os.Stdout, pairs, kept.samples)
 	return nil
 }
 
@@ -204,10 +206,13 @@ func pairs(asked *regexp.Regexp) (all []pair) {
 		for _, w := range []struct {
 			name  string
 			bytes int
-		}{{"tcp_stream", 1472}, {"tcp_rr", 64}, {"udp_stream", 1400}} {
+		}{{traffic.TCPStream, 1472}, {traffic.TCPRR, 64}, {traffic.UDPStream, 1400}} {
 			in := result.Cell{
 				Network: c.CNI, Path: result.PathPodToPod, Placement: result.InterHost, Link: c.Link, Profile: "default_settings", MTU: c.MTU,
-				Workload: w.name, MessageBytes: w.bytes, Streams: 1,
+				Workload: w.name, MessageBytes: w.bytes, Streams: 1, CPUs: result.CPUsSame,
+			}
+			if w.name != traffic.UDPStream {
+				in.CongestionControl = "cubic"
 			}
 			p := pair{lab: in, kube: in}
 			p.kube.Cluster = c.Name

@@ -13,7 +13,7 @@ import (
 const (
 	confidence = 0.95
 	// margin is what counts as agreement.
-	margin = 0.05
+	margin = 0.03
 )
 
 // values are those of one quantity, by cell and block.
@@ -77,24 +77,16 @@ func rate(s result.Sample) (float64, bool) {
 	return 0, false
 }
 
-// work is the CPU time of both ends' processes for the same traffic. Their packets'
-// way through the kernel is in it as far as they go it themselves; what else runs on
-// the machine is not.
+// work is the CPU time of both ends for the same traffic, of the kernel's threads that
+// carried their packets too; what else runs on the machine is not in it.
 func work(s result.Sample) (float64, bool) {
 	r, ok := rate(s)
-	if !ok {
+	client, clientOK := s.Metrics["client_cpu_seconds"]
+	server, serverOK := s.Metrics["server_cpu_seconds"]
+	if !ok || !clientOK || !serverOK || s.MeasuredSeconds == nil {
 		return 0, false
 	}
-	sum := 0.0
-	for _, end := range []string{result.ClientNode, result.ServerNode} {
-		cpu, measured := s.Probes[end]["process_cpu_seconds"]
-		seconds := s.Probes[end]["window_seconds"]
-		if !measured || seconds <= 0 {
-			return 0, false
-		}
-		sum += cpu / seconds
-	}
-	return sum / r, true
+	return (client + server) / *s.MeasuredSeconds / r, true
 }
 
 // writeTables writes, of the traffic that got through and of the CPU time that it took,
@@ -104,7 +96,7 @@ func writeTables(w io.Writer, pairs []pair, samples []result.Sample) {
 	for _, q := range []struct {
 		title    string
 		quantity func(result.Sample) (float64, bool)
-	}{{"Traffic that got through", rate}, {"CPU time of both ends' processes for the same traffic", work}} {
+	}{{"Traffic that got through", rate}, {"CPU time of both ends for the same traffic", work}} {
 		v := of(samples, q.quantity)
 		fmt.Fprintf(w, "\n%s:\n\n", q.title)
 		fmt.Fprintln(w, "| lab's network | cluster | path | traffic | pods ÷ hosts in the lab | in Kubernetes | Kubernetes ÷ lab | verdict | hosts: Kubernetes ÷ lab | pods: Kubernetes ÷ lab |")

@@ -26,10 +26,11 @@ import (
 func main() {
 	n := flag.Int("n", 5, "number of runs")
 	neighbour := flag.Bool("neighbour", false, "burn half of one CPU in bursts during every second run")
+	keep := flag.String("keep", "", "keep the result directories in this folder, which must not exist")
 	file := flag.String("f", "examples/quickstart.yaml", "campaign file")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Stdout, *file, *n, *neighbour)
+	err := run(ctx, os.Stdout, *file, *keep, *n, *neighbour)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "repeat:", err)
@@ -45,7 +46,7 @@ type runs struct {
 	burned  []bool
 }
 
-func run(ctx context.Context, w io.Writer, file string, n int, neighbour bool) (err error) {
+func run(ctx context.Context, w io.Writer, file, keep string, n int, neighbour bool) (err error) {
 	dir, err := os.MkdirTemp("", "cnb-repeat-")
 	if err != nil {
 		return err
@@ -56,10 +57,16 @@ func run(ctx context.Context, w io.Writer, file string, n int, neighbour bool) (
 	if _, err := all.r.Run(ctx, exec.Cmd{Argv: []string{"go", "build", "-o", all.program, "."}}); err != nil {
 		return err
 	}
+	results := dir
+	if keep != "" {
+		if results = keep; os.Mkdir(keep, 0o755) != nil {
+			return fmt.Errorf("-keep %s: it exists, or cannot be made", keep)
+		}
+	}
 	var analyses []stat.Analysis
 	for i := range n {
 		burn := neighbour && i%2 == 1
-		a, err := all.measure(ctx, file, filepath.Join(dir, fmt.Sprint(i)), burn)
+		a, err := all.measure(ctx, file, filepath.Join(results, fmt.Sprint(i+1)), burn)
 		if err != nil {
 			return err
 		}
@@ -127,12 +134,14 @@ func (a *runs) compare(ctx context.Context, w io.Writer) error {
 			if err != nil && res.ExitCode != regression {
 				return err
 			}
-			var c stat.Comparison
-			if err := json.Unmarshal(res.Stdout, &c); err != nil {
+			var answer struct {
+				Comparison stat.Comparison `json:"comparison"`
+			}
+			if err := json.Unmarshal(res.Stdout, &answer); err != nil {
 				return err
 			}
 			pairs++
-			for _, cell := range c.Cells {
+			for _, cell := range answer.Comparison.Cells {
 				cells++
 				verdicts[cell.Verdict]++
 				if cell.Verdict == stat.Worse || cell.Verdict == stat.Better {
