@@ -145,7 +145,7 @@ type run struct {
 	slots map[string]slotState
 	// cannot are the cells with a record that says that they are unsupported.
 	cannot map[result.Cell]bool
-	// spread is the coefficient of variation of a cell's slices in the first block,
+	// spread is by how much a cell's slices differ in the first block, as a share,
 	// drains the longest that one took beyond its length.
 	spread map[result.Cell]float64
 	drains map[result.Cell]time.Duration

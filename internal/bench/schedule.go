@@ -3,6 +3,7 @@ package bench
 import (
 	"cmp"
 	"encoding/binary"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -62,35 +63,48 @@ func (r *run) batchKey(first plan.Slot) (key [32]byte) {
 }
 
 // slicesOf is the number of slices of a sample. Where the campaign leaves it open, the
-// noise of slices within a sample is to be about as large as what the campaign aims
-// at; the rest is the blocks' to tell. It depends on the records of the first block
-// alone, so that a resumed run takes the same.
+// noise of slices within a typical sample is to be about as large as what the campaign
+// aims at; the rest is the blocks' to tell. It is the same for all cells: one slice that
+// the hypervisor interrupted in the first block says nothing about its cell. It depends on
+// the records of the first block alone, so that a resumed run takes the same.
 func (r *run) slicesOf(slot plan.Slot) int {
 	if r.Sampling.Slices > 0 {
 		return r.Sampling.Slices
 	}
-	spread, known := r.spread[slot.Cell]
-	if slot.Block == 1 || !known || r.Sampling.TargetRelativeHalfwidth <= 0 {
+	if slot.Block == 1 || len(r.spread) == 0 || r.Sampling.TargetRelativeHalfwidth <= 0 {
 		return firstSlices
 	}
-	n := math.Ceil(math.Pow(spread/r.Sampling.TargetRelativeHalfwidth, 2))
+	typical := median(slices.Collect(maps.Values(r.spread)))
+	n := math.Ceil(math.Pow(typical/r.Sampling.TargetRelativeHalfwidth, 2))
 	return int(min(max(n, fewestSlices), mostSlices))
 }
 
-// noteSpread keeps the coefficient of variation of a first block's slices.
+// noteSpread keeps by how much a first block's slices differ, as a share: the median
+// distance from their median, scaled to a standard deviation, which a few interrupted
+// slices do not change.
 func (r *run) noteSpread(s *result.Sample) {
 	if s.Block != 1 || s.Status != result.StatusOK || s.Slices == nil || len(s.Slices.PerSecond) < 2 {
 		return
 	}
-	var mean, ss float64
+	const toStandardDeviation = 1.4826
+	typical := median(s.Slices.PerSecond)
+	if typical <= 0 {
+		return
+	}
+	distances := make([]float64, len(s.Slices.PerSecond))
 	for i, v := range s.Slices.PerSecond {
-		d := v - mean
-		mean += d / float64(i+1)
-		ss += d * (v - mean)
+		distances[i] = math.Abs(v - typical)
 	}
-	if mean > 0 {
-		r.spread[s.Cell] = math.Sqrt(ss/float64(len(s.Slices.PerSecond)-1)) / mean
+	r.spread[s.Cell] = toStandardDeviation * median(distances) / typical
+}
+
+func median(xs []float64) float64 {
+	sorted := slices.Sorted(slices.Values(xs))
+	half := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[half]
 	}
+	return (sorted[half-1] + sorted[half]) / 2
 }
 
 // dropOverlaps leaves out slices whose drain ran into the time of the next one:

@@ -27,7 +27,7 @@ const (
 	// firstSlices is the number of slices in the first block, from whose noise that
 	// of the others follows; fewestSlices and mostSlices bound it.
 	firstSlices  = 10
-	fewestSlices = 5
+	fewestSlices = 8
 	mostSlices   = 50
 	// betweenSlices is kept free after a slice, beside what its drain has taken in
 	// blocks before; firstDrain is that in the first.
