@@ -11,10 +11,10 @@ import (
 // Lab is the testbed of network namespaces on this machine.
 const Lab = "lab"
 
-// labAlgorithm is the congestion control of a lab: the kernel's own default. The
+// LabAlgorithm is the congestion control of a lab: the kernel's own default. The
 // machine's may be another: bbr without the qdisc fq paces with a timer for each
 // segment, and that timer is then what is measured.
-const labAlgorithm = "cubic"
+const LabAlgorithm = "cubic"
 
 // checkConditions refuses conditions that make no sense on a testbed, and fills in
 // those that the file leaves to it.
@@ -41,7 +41,7 @@ func (w *Workload) fillConditions(spec workload.Spec, testbed string) {
 	if takes(spec, "congestion_control") && !w.Asked.CongestionControl {
 		w.CongestionControl = []string{result.AsIs}
 		if testbed == Lab {
-			w.CongestionControl = []string{labAlgorithm}
+			w.CongestionControl = []string{LabAlgorithm}
 		}
 	}
 }
@@ -74,7 +74,7 @@ func (c Campaign) InLabs(known Known) Campaign {
 	for i := range c.Workloads {
 		w := &c.Workloads[i]
 		if spec, ok := known.workload(w.Name); ok && spec.SetsCongestionControl && takes(spec, "congestion_control") && !w.Asked.CongestionControl {
-			w.CongestionControl = []string{labAlgorithm}
+			w.CongestionControl = []string{LabAlgorithm}
 		}
 	}
 	return c

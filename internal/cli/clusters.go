@@ -18,6 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/image"
 	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
 	kubebed "github.com/cnibench/cnibench/internal/testbed/kube"
@@ -149,18 +150,30 @@ func labsUnder(servers map[string]string) (resting, error) {
 }
 
 // inLabs is the campaign with the conditions of a lab where each of its clusters is one
-// of this machine's labs. A cluster that cannot be reached is refused later.
+// of this machine's labs, whose pods may have them. A cluster that cannot be reached is
+// refused later.
 func inLabs(c campaign.Campaign) campaign.Campaign {
-	servers := map[string]string{}
+	if os.Getuid() != 0 { // labs are seen by root alone
+		return c
+	}
+	labs, err := lab.List(lab.Options{Dir: stateDir()})
+	if err != nil {
+		return c
+	}
+	allowed, err := netns.AllowsCongestionControl(campaign.LabAlgorithm)
+	if err != nil {
+		return c
+	}
 	for _, cluster := range c.Clusters {
 		client, err := kube.Connect(cluster.Kubeconfig, cluster.Context)
 		if err != nil {
 			return c
 		}
-		servers[cluster.Name] = client.Server
-	}
-	if labs, err := labsUnder(servers); err != nil || len(labs) < len(servers) {
-		return c
+		if !slices.ContainsFunc(labs, func(l lab.Info) bool {
+			return l.Kubernetes != nil && l.Kubernetes.Server == client.Server && (allowed || l.Kubernetes.Algorithms)
+		}) {
+			return c
+		}
 	}
 	return c.InLabs(known())
 }

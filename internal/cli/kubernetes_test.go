@@ -158,6 +158,9 @@ func TestKubernetesExampleInCluster(t *testing.T) {
 		if s.Status == result.StatusOK {
 			measured[s.Cell.Cluster]++
 		}
+		if tcp := strings.HasPrefix(s.Cell.Workload, "tcp_"); tcp && s.Cell.CongestionControl != "cubic" {
+			t.Errorf("%s of %s runs under %q, want cubic as in a lab", s.Cell.Workload, s.Cell.Cluster, s.Cell.CongestionControl)
+		}
 	}
 	for name, place := range recorded.Environment.Places {
 		if p := place.PodStart; p == nil || p.ScheduledSeconds == nil || p.NetworkSeconds == nil || p.StartedSeconds == nil || *p.StartedSeconds < *p.ScheduledSeconds {

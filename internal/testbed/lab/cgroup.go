@@ -11,12 +11,21 @@ import (
 
 // joinCgroups makes a cgroup for each node's programs, named as the node's
 // namespace, and lets the network do there what it does. Nothing where neither
-// the network nor the service proxy does anything at cgroups.
+// the network nor the service proxy does anything at cgroups, and where no traffic needs
+// a congestion control that only a cgroup can give it.
 func (c *cluster) joinCgroups() error {
-	if c.network.Cgroup == nil && c.proxy.AtSockets == nil {
+	forNetwork := c.network.Cgroup != nil || c.proxy.AtSockets != nil
+	restricted, err := anyRestricted(c.spec.Algorithms)
+	if err != nil {
+		return err
+	}
+	if !forNetwork && !restricted {
 		return nil
 	}
 	root, err := netns.CgroupRoot()
+	if missing := (*netns.MissingError)(nil); errors.As(err, &missing) && !forNetwork {
+		return nil // samples say that they do not have the congestion control
+	}
 	if err != nil {
 		return err
 	}
@@ -57,6 +66,10 @@ func (c *cluster) leaveCgroups() error {
 	for _, h := range c.held {
 		errs = append(errs, h.Close())
 	}
+	for _, a := range c.algorithms {
+		errs = append(errs, a.held.Close())
+	}
+	c.algorithms = nil
 	for _, dir := range c.cgroups {
 		errs = append(errs, dir.Close())
 	}

@@ -34,12 +34,14 @@ type cluster struct {
 	proxy     network.ServiceProxy // of nothing where there are no services
 	link      Link
 	nodes     []network.Node
-	conflists []*cni.Conflist             // of each node; none where pods share their node
-	pods      [][]pod                     // of each node
-	carriers  [][]int                     // of each node, the processes that carry its packets in user space
-	cgroups   []*os.File                  // of each node, where the network wants them
-	held      []io.Closer                 // what the network has there
-	rules     map[int]*network.RuleReader // of each node from 1, once it was read
+	conflists []*cni.Conflist // of each node; none where pods share their node
+	pods      [][]pod         // of each node
+	carriers  [][]int         // of each node, the processes that carry its packets in user space
+	cgroups   []*os.File      // of each node, where the network wants them
+	held      []io.Closer     // what the network has there
+	// algorithms are the congestion controls that nodes' cgroups have now, by node.
+	algorithms map[int]algorithm
+	rules      map[int]*network.RuleReader // of each node from 1, once it was read
 	// profile is what its namespaces are given, settings what became of that.
 	profile  profile.Profile
 	settings map[site][]result.Setting

@@ -3,6 +3,7 @@ package lab
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 
 	"github.com/cnibench/cnibench/internal/netns"
@@ -20,11 +21,36 @@ const (
 	noRestart     = "0"
 )
 
-// useAlgorithm gives both ends' namespaces the cell's congestion control, for
-// tools that have no flag for it. Where a cell leaves it to the system, they have
-// what they were made with. A namespace takes what the machine allows to all users
-// alone (net.ipv4.tcp_allowed_congestion_control): where it does not allow this one,
-// that is a doubt about the sample.
+// algorithm is a congestion control that a node's cgroup gives to its programs.
+type algorithm struct {
+	name string
+	held io.Closer
+}
+
+// algorithmFor is the congestion control that the lab gives to a cell's traffic, as that
+// has no way to set it; "" where it sets it itself, or has none.
+func algorithmFor(cell result.Cell) string {
+	if w, err := workload.Find(cell.Workload); err != nil || w.Spec().SetsCongestionControl {
+		return ""
+	}
+	return cell.CongestionControl
+}
+
+// anyRestricted tells whether the machine allows one of the algorithms to its root alone.
+func anyRestricted(algorithms []string) (bool, error) {
+	for _, name := range algorithms {
+		if ok, err := netns.AllowsCongestionControl(name); err != nil || !ok {
+			return !ok, err
+		}
+	}
+	return false, nil
+}
+
+// useAlgorithm gives both ends the cell's congestion control, for tools that have no flag
+// for it: by their namespaces' setting, or where the machine does not allow that
+// (net.ipv4.tcp_allowed_congestion_control) by their nodes' cgroups. Where neither can, that
+// is a doubt about the sample. Where a cell leaves it to the system, the ends have what
+// they were made with.
 func (l *Lab) useAlgorithm(c *cluster, cell result.Cell, ends ...site) (doubts []string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -32,24 +58,61 @@ func (l *Lab) useAlgorithm(c *cluster, cell result.Cell, ends ...site) (doubts [
 	if cell.CongestionControl != "" {
 		restart = noRestart
 	}
+	wanted := algorithmFor(cell)
 	for _, s := range ends {
-		if err := l.setFor(c.ns(s), restartSysctl, restart); err != nil {
+		if err := errors.Join(l.setFor(c.ns(s), restartSysctl, restart), c.release(s.node, wanted)); err != nil {
 			return nil, err
 		}
 	}
-	if w, err := workload.Find(cell.Workload); err != nil || w.Spec().SetsCongestionControl {
-		return nil, nil // the traffic sets it, or there is none
-	}
 	for _, s := range ends {
-		err := l.setFor(c.ns(s), algorithmSysctl, cell.CongestionControl)
+		err := l.setFor(c.ns(s), algorithmSysctl, wanted)
 		if errors.Is(err, fs.ErrPermission) {
-			return []string{fmt.Sprintf("congestion_control: %s cannot set %s itself, and this machine does not allow it in a namespace: add it to net.ipv4.tcp_allowed_congestion_control, or read this sample as one of the machine's own congestion control", cell.Workload, cell.CongestionControl)}, nil
+			err = c.hold(s.node, wanted)
+		}
+		if unable := (*noAlgorithmError)(nil); errors.As(err, &unable) {
+			return []string{fmt.Sprintf("congestion_control: %s cannot set %s itself, and this machine does not allow it in a namespace (%v): add it to net.ipv4.tcp_allowed_congestion_control, or read this sample as one of the machine's own congestion control", cell.Workload, cell.CongestionControl, unable.why)}, nil
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	return nil, nil
+}
+
+// noAlgorithmError says why a cgroup cannot give its programs a congestion control.
+type noAlgorithmError struct{ why error }
+
+func (e *noAlgorithmError) Error() string { return "congestion control by a cgroup: " + e.why.Error() }
+
+// release takes from a node's cgroup the congestion control that it has, if that is
+// another one.
+func (c *cluster) release(node int, wanted string) error {
+	a, has := c.algorithms[node]
+	if !has || a.name == wanted {
+		return nil
+	}
+	delete(c.algorithms, node)
+	return a.held.Close()
+}
+
+// hold gives the programs in a node's cgroup a congestion control.
+func (c *cluster) hold(node int, name string) error {
+	if _, has := c.algorithms[node]; has {
+		return nil
+	}
+	dir := c.cgroup(node)
+	if dir == nil {
+		return &noAlgorithmError{errors.New("no cgroup2 is mounted")}
+	}
+	held, err := netns.UseCongestionControl(dir, name)
+	if err != nil {
+		return &noAlgorithmError{err}
+	}
+	if c.algorithms == nil {
+		c.algorithms = map[int]algorithm{}
+	}
+	c.algorithms[node] = algorithm{name, held}
+	return nil
 }
 
 // changed is a setting of a namespace: at first, and now.

@@ -3,6 +3,7 @@ package lab
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
@@ -26,6 +27,8 @@ type Spec struct {
 	Policies int `json:"policies,omitempty"`
 	// IPv6 is beside IPv4 on nodes and pods.
 	IPv6 bool `json:"ipv6,omitempty"`
+	// Algorithms are the congestion controls of traffic that cannot set them itself.
+	Algorithms []string `json:"algorithms,omitempty"`
 	// Pods is the number of pods on each node; its length that of nodes.
 	Pods []int `json:"pods"`
 }
@@ -137,6 +140,9 @@ func (p *planner) specs(cells []result.Cell) ([]Spec, map[result.Cell]string) {
 			spec := specOf(c)
 			spec.Pods = []int{0, 0}
 			specs = append(specs, spec)
+		}
+		if a := algorithmFor(c); a != "" && !slices.Contains(specs[i].Algorithms, a) {
+			specs[i].Algorithms = append(specs[i].Algorithms, a)
 		}
 		for _, s := range []site{client, server} {
 			specs[i].Pods[s.node-1] = max(specs[i].Pods[s.node-1], s.pod)

@@ -29,6 +29,9 @@ type Kubernetes struct {
 	// loopback.
 	Kubeconfig string `json:"kubeconfig"`
 	Server     string `json:"server"`
+	// Algorithms tells that its pods may set any congestion control that this kernel
+	// has, though the machine does not allow it to everybody.
+	Algorithms bool `json:"any_congestion_control,omitempty"`
 	// Frozen tells that its processes are stopped: see SetFrozen.
 	Frozen bool `json:"frozen"`
 	// Timings is how long each part of its start took, in order of their ends.

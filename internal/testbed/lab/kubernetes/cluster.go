@@ -290,7 +290,19 @@ func (c *Cluster) makeCgroups() error {
 		}
 	}
 	c.cgroup, err = os.Open(programs)
-	return err
+	return errors.Join(err, c.allowAlgorithms(filepath.Dir(programs)))
+}
+
+// allowAlgorithms lets the cluster's pods set any congestion control, as a lab's ends can.
+// A kernel that cannot do that leaves them those that the machine allows.
+func (c *Cluster) allowAlgorithms(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("cgroup: %w", err)
+	}
+	defer dir.Close() // nothing was written
+	c.standing.Kubernetes().Algorithms = netns.AllowCongestionControls(dir) == nil
+	return nil
 }
 
 // weigh gives the cgroup of some nodes' pods the weight that a kubelet gives to those

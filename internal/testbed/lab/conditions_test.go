@@ -1,0 +1,58 @@
+package lab
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// TestToolsHaveTheCongestionControl: a tool without a flag for it has the cell's
+// congestion control in force, also where the machine allows it to root alone, and the
+// next cell that leaves it to the system has the machine's.
+func TestToolsHaveTheCongestionControl(t *testing.T) {
+	labtest.Tool(t, "python3", "python3")
+	l := New(options(newRunner(t), t.TempDir()))
+	tool := cells("bridge")[0]
+	tool.Workload, tool.Test, tool.CongestionControl = "redis", "set", "cubic"
+	asIs := tool
+	asIs.CongestionControl = ""
+	buildLab(t, l, slices.Concat(cells("bridge")[:1], []result.Cell{tool, asIs}))
+	c := l.clusters[keyOf(tool)]
+	machines, err := netns.Sysctl(c.nodes[0].NS, algorithmSysctl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		cell result.Cell
+		want string
+	}{{tool, "cubic"}, {asIs, machines}, {tool, "cubic"}} {
+		ends, err := l.Ends(t.Context(), step.cell)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(ends.Client.Doubts) > 0 {
+			t.Errorf("%q: doubts %q", step.cell.CongestionControl, ends.Client.Doubts)
+		}
+		client, _, err := sites(step.cell, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const script = `
+import socket
+s, c = socket.socket(), socket.socket()
+s.bind(("127.0.0.1", 0)); s.listen(); c.connect(s.getsockname()); a, _ = s.accept()
+print(*[x.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0").decode() for x in (c, a)])`
+		res, err := newRunner(t).Run(t.Context(), exec.Cmd{Argv: []string{"python3", "-c", script}, NetNS: c.ns(client).Path, Cgroup: c.cgroup(client.node)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.TrimSpace(string(res.Stdout)); got != step.want+" "+step.want {
+			t.Errorf("congestion_control %q: sockets have %q, want %s", step.cell.CongestionControl, got, step.want)
+		}
+	}
+}
