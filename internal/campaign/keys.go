@@ -218,7 +218,7 @@ func samplingKeys() []key {
 		{name: "target_relative_halfwidth", def: "0.02", kind: "half-width", bounds: bounds{min: 0, max: 1, aboveMin: true, belowMax: true}, example: "0.02",
 			doc: "It stops when the interval of every efficiency is within ± this share of it."},
 		{name: "until", def: UntilTarget, kind: "end", names: []string{UntilTarget, UntilRanks}, example: UntilRanks,
-			doc: "What ends the measuring of a cell. target: its interval is within the target. ranks: and its network is told apart from every other one in its ranking, or the whole interval of their ratio is within ± twice the target, which is a tie. Blocks are then spent where ranks are still open. cnibench run --for sets it."},
+			doc: "What ends the measuring of a cell. target: its interval is within the target. ranks: and its network differs significantly from every other one in its ranking, or the whole interval of their ratio is within ± twice the target, which is a tie. Blocks are then spent where ranks are still open. cnibench run --for sets it."},
 		{name: "confidence", def: "0.95", kind: "confidence", bounds: bounds{min: 0.5, max: 1, aboveMin: true, belowMax: true}, example: "0.95",
 			doc: "Confidence of the intervals."},
 		{name: "retries", def: "1", kind: "number of retries", bounds: bounds{min: 0, max: 10}, example: "1",

@@ -194,11 +194,11 @@ func (r resting) focus(ctx context.Context, cluster string) error {
 	return nil
 }
 
-// nameClusters fills in what a campaign leaves to the flags, and that nothing was
-// found yet.
-func nameClusters(path string, c *campaign.Campaign, f runFlags) error {
+// nameClusters is the campaign with what it leaves to the flags, on clusters of which
+// nothing was found yet.
+func nameClusters(path string, c campaign.Campaign, f runFlags) (campaign.Campaign, error) {
 	if len(c.Clusters) > 0 && f.cluster != (clusterFlags{}) {
-		return usageError{errors.New("--kubeconfig, --context and --namespace require a campaign without clusters; this one names them")}
+		return c, usageError{errors.New("--kubeconfig, --context and --namespace require a campaign without clusters; this one names them")}
 	}
 	for i := range c.Clusters {
 		c.Clusters[i].Kubeconfig = kube.AbsKubeconfig(c.Clusters[i].Kubeconfig, path)
@@ -209,7 +209,10 @@ func nameClusters(path string, c *campaign.Campaign, f runFlags) error {
 	for i := range c.Clusters {
 		c.Clusters[i].Found = campaign.Found{Network: cmp.Or(c.Clusters[i].Network, campaign.Detected), Enforces: true}
 	}
-	return nil
+	if f.resume && uncontrolled(f.out) {
+		return c, nil
+	}
+	return inLabs(c), nil
 }
 
 // ofCluster names a cell's network, its cluster where there are several, and its

@@ -163,11 +163,8 @@ func runCampaign(ctx context.Context, path string, f runFlags, in io.Reader, std
 		return usageError{errors.New("--allow-privileged requires testbed kubernetes or hosts; this campaign uses lab")}
 	}
 	if c.Testbed == campaign.Kubernetes {
-		if err := nameClusters(path, &c, f); err != nil {
+		if c, err = nameClusters(path, c, f); err != nil {
 			return err
-		}
-		if !f.resume || !uncontrolled(f.out) {
-			c = inLabs(c)
 		}
 	}
 	if f.dryRun {

@@ -1,16 +1,15 @@
-package netns
+package netns_test
 
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 
-	"syscall"
-
+	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/netns"
 )
 
 // restricted is an algorithm that the kernel has and that users may not choose.
@@ -36,7 +35,7 @@ func restricted(t *testing.T) string {
 // cgroupOf makes a cgroup of version 2 for a test.
 func cgroupOf(t *testing.T) *os.File {
 	t.Helper()
-	root, err := CgroupRoot()
+	root, err := netns.CgroupRoot()
 	if err != nil {
 		t.Skip("kernel has no cgroups of version 2: ", err)
 	}
@@ -74,13 +73,13 @@ except PermissionError: said = "refused"
 s.bind(("127.0.0.1", 0)); s.listen(); c.connect(s.getsockname()); a, _ = s.accept()
 of = lambda x: x.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0").decode()
 print(said, of(c), of(a))`
-	cmd := exec.CommandContext(t.Context(), "python3", "-c", script, algorithm)
-	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(cgroup.Fd())}
-	out, err := cmd.CombinedOutput()
+	r := exec.NewRunner()
+	defer r.Close()
+	res, err := r.Run(t.Context(), exec.Cmd{Argv: []string{"python3", "-c", script, algorithm}, Cgroup: cgroup})
 	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatal(err)
 	}
-	return strings.TrimSpace(string(out))
+	return strings.TrimSpace(string(res.Stdout))
 }
 
 // TestAllowCongestionControls: processes without any right may choose what the machine
@@ -93,7 +92,7 @@ func TestAllowCongestionControls(t *testing.T) {
 	if got := sockets(t, inside, name); !strings.HasPrefix(got, "refused ") {
 		t.Fatalf("before: %s", got)
 	}
-	if err := AllowCongestionControls(inside); err != nil {
+	if err := netns.AllowCongestionControls(inside); err != nil {
 		t.Fatal(err)
 	}
 	if got := sockets(t, inside, name); !strings.HasPrefix(got, "set "+name+" ") {
@@ -113,7 +112,7 @@ func TestUseCongestionControl(t *testing.T) {
 	labtest.Root(t)
 	name := restricted(t)
 	cgroup := cgroupOf(t)
-	held, err := UseCongestionControl(cgroup, name)
+	held, err := netns.UseCongestionControl(cgroup, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +125,7 @@ func TestUseCongestionControl(t *testing.T) {
 	if got := sockets(t, cgroup, ""); strings.Contains(got, name) {
 		t.Errorf("after it was closed: %s", got)
 	}
-	if _, err := UseCongestionControl(cgroup, strings.Repeat("x", 16)); err == nil || errors.Is(err, os.ErrNotExist) {
+	if _, err := netns.UseCongestionControl(cgroup, strings.Repeat("x", 16)); err == nil || errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a name that is too long: %v", err)
 	}
 }
