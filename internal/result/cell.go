@@ -1,8 +1,8 @@
 package result
 
 import (
-	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -169,24 +169,23 @@ func (c Cell) Datagrams() bool {
 	return false
 }
 
-// Compare orders cells: by link, profile, MTU, services, policies, placement,
-// then workload and its factors, then network and path, then nodes.
+// Compare orders cells by their factors in the order of the table: by link, profile,
+// MTU, services, policies, placement, then workload and its factors, then network and
+// path, then nodes.
 func (c Cell) Compare(d Cell) int {
-	return cmp.Or(
-		cmp.Compare(c.Link, d.Link), cmp.Compare(c.Profile, d.Profile), cmp.Compare(c.MTU, d.MTU),
-		cmp.Compare(c.ServiceProxy, d.ServiceProxy), cmp.Compare(c.Services, d.Services), cmp.Compare(c.Policies, d.Policies),
-		cmp.Compare(c.Placement, d.Placement),
-		cmp.Compare(c.Workload, d.Workload), cmp.Compare(c.Test, d.Test), cmp.Compare(c.Protocol, d.Protocol),
-		cmp.Compare(c.Family, d.Family), cmp.Compare(c.Direction, d.Direction),
-		cmp.Compare(c.MessageBytes, d.MessageBytes), cmp.Compare(c.ResponseBytes, d.ResponseBytes),
-		cmp.Compare(c.Streams, d.Streams), cmp.Compare(c.Burst, d.Burst),
-		cmp.Compare(c.RateBitsPerSecond, d.RateBitsPerSecond), cmp.Compare(c.RatePerSecond, d.RatePerSecond),
-		cmp.Compare(c.Pods, d.Pods), cmp.Compare(c.BackgroundStreams, d.BackgroundStreams),
-		cmp.Compare(b2i(c.UDPGSO), b2i(d.UDPGSO)), cmp.Compare(b2i(c.ZeroCopy), b2i(d.ZeroCopy)), cmp.Compare(b2i(c.PinCPUs), b2i(d.PinCPUs)),
-		cmp.Compare(c.CongestionControl, d.CongestionControl), cmp.Compare(c.CPUs, d.CPUs),
-		cmp.Compare(c.Network, d.Network), cmp.Compare(c.Cluster, d.Cluster), cmp.Compare(c.Path, d.Path),
-		cmp.Compare(c.ClientNode, d.ClientNode), cmp.Compare(c.ServerNode, d.ServerNode),
-	)
+	if c == d {
+		return 0
+	}
+	return compareCells(c, d)
+}
+
+func compareCells(c, d Cell) int {
+	for f := range factorTable {
+		if n := f.compare(&c, &d); n != 0 {
+			return n
+		}
+	}
+	return 0
 }
 
 func b2i(b bool) int {
@@ -199,66 +198,18 @@ func b2i(b bool) int {
 // Traffic says the workload's part of the cell in words, for tables:
 // "tcp_stream 1472 B", "iperf3 udp 64 B × 4".
 func (c Cell) Traffic() string {
-	parts := []string{c.Workload}
-	for _, s := range []string{c.Test, c.Protocol, c.Direction} {
-		if s != "" {
-			parts = append(parts, s)
+	var parts []string
+	for f := range factorTable {
+		if at := f.Order.Words; at > 0 {
+			parts = append(parts, make([]string, max(0, at-len(parts)))...)
+			parts[at-1] = f.words(c)
 		}
 	}
-	if c.MessageBytes > 0 {
-		size := fmt.Sprintf("%d B", c.MessageBytes)
-		if c.ResponseBytes > 0 && c.ResponseBytes != c.MessageBytes {
-			size = fmt.Sprintf("%d/%d B", c.MessageBytes, c.ResponseBytes)
-		}
-		parts = append(parts, size)
-	}
-	if c.Streams > 1 {
-		parts = append(parts, fmt.Sprintf("× %d", c.Streams))
-	}
-	if c.Burst > 1 {
-		parts = append(parts, fmt.Sprintf("burst %d", c.Burst))
-	}
-	if c.RateBitsPerSecond > 0 {
-		parts = append(parts, fmt.Sprintf("at %g Mbit/s", c.RateBitsPerSecond/1e6))
-	}
-	if c.RatePerSecond > 0 {
-		parts = append(parts, fmt.Sprintf("at %g/s", c.RatePerSecond))
-	}
-	if c.Pods > 0 {
-		parts = append(parts, fmt.Sprintf("pods %d", c.Pods))
-	}
-	if c.BackgroundStreams > 0 {
-		parts = append(parts, fmt.Sprintf("beside %d × 10 Mbit/s", c.BackgroundStreams))
-	}
-	for _, f := range []struct {
-		on   bool
-		name string
-	}{{c.UDPGSO, "udp_gso"}, {c.ZeroCopy, "zero_copy"}, {c.PinCPUs, "pin_cpus"}} {
-		if f.on {
-			parts = append(parts, f.name)
-		}
-	}
-	if c.Family == "ipv6" {
-		parts = append(parts, "ipv6")
-	}
-	parts = append(parts, c.conditions()...)
+	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 	if s := c.Rules(); s != "" {
 		parts = append(parts, "with "+s)
 	}
 	return strings.Join(parts, " ")
-}
-
-// conditions says those in words that are not what a lab has by default. Where all
-// cells have the same, a table need not say it.
-func (c Cell) conditions() []string {
-	var parts []string
-	if c.CongestionControl != "" && c.CongestionControl != "cubic" {
-		parts = append(parts, c.CongestionControl)
-	}
-	if c.CPUs == CPUsApart {
-		parts = append(parts, "cpus apart")
-	}
-	return parts
 }
 
 // Rules says in words what nodes are programmed with: "1000 services by
