@@ -129,27 +129,31 @@ func (f Factor) Copy(to *Cell, from Cell) {
 }
 
 // Set gives a cell a value of the factor's own type, and leaves out the one that a
-// record leaves out. A value of another type is an error.
-func (f Factor) Set(c *Cell, value any) error {
+// record leaves out. A value of another type changes nothing and gives false.
+func (f Factor) Set(c *Cell, value any) bool {
 	if value == f.Default {
 		f.Copy(c, Cell{})
-		return nil
+		return true
 	}
-	ok := false
 	switch p := f.Of(c).(type) {
 	case *string:
-		*p, ok = value.(string)
+		return put(p, value)
 	case *int:
-		*p, ok = value.(int)
+		return put(p, value)
 	case *float64:
-		*p, ok = value.(float64)
+		return put(p, value)
 	case *bool:
-		*p, ok = value.(bool)
+		return put(p, value)
 	}
-	if !ok {
-		return fmt.Errorf("factor %s: a value of type %T", f.Name, value)
+	return false
+}
+
+func put[V any](to *V, value any) bool {
+	v, ok := value.(V)
+	if ok {
+		*to = v
 	}
-	return nil
+	return ok
 }
 
 // Compare orders two cells by the factor.

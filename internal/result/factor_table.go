@@ -5,6 +5,85 @@ import (
 	"strconv"
 )
 
+// Cell is one value of each factor: what one sample measures. It is
+// comparable, so it serves as a map key; a factor that does not apply to the
+// workload is its zero value and is absent in JSON.
+type Cell struct {
+	// Network is the network's name, "flannel/vxlan"; HostNetwork is the baseline.
+	Network string `json:"network"`
+	// Cluster is the campaign's name of the Kubernetes cluster that was measured;
+	// absent where the testbed is none.
+	Cluster string `json:"cluster,omitempty"`
+	// ClientNode and ServerNode name the nodes of both ends where pairs of nodes
+	// are measured; absent otherwise.
+	ClientNode string `json:"client_node,omitempty"`
+	ServerNode string `json:"server_node,omitempty"`
+	// Path is from where to where: one of the Path constants.
+	Path string `json:"path"`
+	// Placement is one of the Placement constants.
+	Placement string `json:"placement"`
+	// Link names the wire between nodes: "unshaped", "1-gigabit", …
+	Link string `json:"link"`
+	// Profile names the set of node settings: "default_settings", …
+	Profile string `json:"profile"`
+	// MTU is the link's MTU in bytes as asked for; a pod's own MTU, which an
+	// encapsulation makes smaller, is recorded beside the metrics.
+	MTU int `json:"mtu"`
+	// Family is "ipv4" or "ipv6"; absent means ipv4.
+	Family string `json:"family,omitempty"`
+	// Services is how many services are programmed on each node, one of which the
+	// traffic goes to; absent on paths that lead to none.
+	Services int `json:"services,omitempty"`
+	// ServiceProxy is what carries the services out: "iptables", "nftables",
+	// "ipvs", "ebpf"; absent on paths that lead to none.
+	ServiceProxy string `json:"service_proxy,omitempty"`
+	// Policies is how many policies the traffic is held against in vain before the
+	// one that allows it; absent means none, and networks that enforce no policy.
+	Policies int `json:"policies,omitempty"`
+	// Workload is the traffic's name: "tcp_stream", "iperf3", …
+	Workload string `json:"workload"`
+	// Test is the workload's own variant, in the tool's words: netperf's
+	// "TCP_RR", sockperf's "ping-pong", redis-benchmark's "get".
+	Test string `json:"test,omitempty"`
+	// Protocol is "tcp" or "udp" for workloads that offer both.
+	Protocol string `json:"protocol,omitempty"`
+	// MessageBytes is the size of a message, or of a request.
+	MessageBytes int `json:"message_bytes,omitempty"`
+	// ResponseBytes is the size of a response where it differs from the request.
+	ResponseBytes int `json:"response_bytes,omitempty"`
+	// Streams is the number of parallel connections or flows.
+	Streams int `json:"streams,omitempty"`
+	// Direction is "reverse" or "bidirectional"; absent means client to server.
+	Direction string `json:"direction,omitempty"`
+	// RateBitsPerSecond is the rate asked of a paced stream, all streams
+	// together; absent means flat out.
+	RateBitsPerSecond float64 `json:"rate_bits_per_second,omitempty"`
+	// RatePerSecond is the rate of transactions asked of an open loop, all
+	// streams together; absent means closed loop.
+	RatePerSecond float64 `json:"rate_per_second,omitempty"`
+	// Burst is how many transactions are under way at once on one stream;
+	// absent means one.
+	Burst int `json:"burst,omitempty"`
+	// UDPGSO tells that UDP segmentation offload is used. It changes what is on
+	// the way through the stack, so it is a factor.
+	UDPGSO bool `json:"udp_gso,omitempty"`
+	// ZeroCopy tells that MSG_ZEROCOPY is used.
+	ZeroCopy bool `json:"zero_copy,omitempty"`
+	// Pods is how many pods pod_setup adds at once; absent for other workloads.
+	Pods int `json:"pods,omitempty"`
+	// BackgroundStreams is the number of TCP connections of 10 Mbit/s each beside
+	// the measured ones; absent means none.
+	BackgroundStreams int `json:"background_streams,omitempty"`
+	// PinCPUs tells that each end is pinned to CPUs of its own.
+	PinCPUs bool `json:"pin_cpus,omitempty"`
+	// CongestionControl is the TCP algorithm that both ends use; absent means as
+	// the system has it.
+	CongestionControl string `json:"congestion_control,omitempty"`
+	// CPUs is where the two ends run: CPUsSame or CPUsApart; absent means where the
+	// scheduler puts them.
+	CPUs string `json:"cpus,omitempty"`
+}
+
 // factorTable yields one entry for each field of Cell, in the order in which cells are
 // sorted. An added factor is a field, an entry with the next free places in Order, and
 // the code that acts on it.
