@@ -7,6 +7,7 @@ package campaign
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -92,6 +93,25 @@ type Workload struct {
 	// Asked tells which of the conditions the file itself says: the others follow
 	// the testbed.
 	Asked Conditions `json:"-"`
+}
+
+// Factors yields the name of each factor that a workload can have, as in records, with
+// the values that the campaign says.
+func (w Workload) Factors(yield func(name string, values []any) bool) {
+	v := reflect.ValueOf(w)
+	for i := range v.NumField() {
+		if v.Field(i).Kind() != reflect.Slice {
+			continue
+		}
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		var values []any
+		for k := range v.Field(i).Len() {
+			values = append(values, v.Field(i).Index(k).Interface())
+		}
+		if !yield(name, values) {
+			return
+		}
+	}
 }
 
 // Conditions are factors of the experiment rather than of the network.

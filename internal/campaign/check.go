@@ -231,10 +231,8 @@ func (c Campaign) combinations() float64 {
 	traffics := 0.0
 	for _, w := range c.Workloads {
 		n := 1.0
-		for _, values := range []int{len(w.Test), len(w.Protocol), len(w.MessageBytes), len(w.ResponseBytes),
-			len(w.Streams), len(w.Direction), len(w.RateBitsPerSecond), len(w.RatePerSecond),
-			len(w.Burst), len(w.UDPGSO), len(w.ZeroCopy), len(w.BackgroundStreams), len(w.Pods), len(w.PinCPUs), len(w.CPUs), len(w.CongestionControl)} {
-			n *= float64(max(values, 1))
+		for _, values := range w.Factors {
+			n *= float64(max(len(values), 1))
 		}
 		traffics += n
 	}

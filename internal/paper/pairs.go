@@ -115,8 +115,7 @@ func selectors(common Selector, claim Claim) []Selector {
 type name result.Cell
 
 func (n name) String() string {
-	c := result.Cell(n)
-	return fmt.Sprintf("%s %s %s, %s, %s, MTU %d, %s", c.Network, c.Path, c.Placement, c.Link, c.Profile, c.MTU, c.Traffic())
+	return result.Cell(n).Describe()
 }
 
 // value tells whether a cell has the metric, and notes it where not.

@@ -122,26 +122,12 @@ func traffics(workloads []campaign.Workload) []result.Cell {
 	seen := make(map[result.Cell]bool)
 	for _, w := range workloads {
 		cells := []result.Cell{{Workload: w.Name}}
-		cells = cross(cells, w.Test, func(c *result.Cell, v string) { c.Test = v })
-		cells = cross(cells, w.Protocol, func(c *result.Cell, v string) { c.Protocol = v })
-		cells = cross(cells, w.MessageBytes, func(c *result.Cell, v int) { c.MessageBytes = v })
-		cells = cross(cells, w.ResponseBytes, func(c *result.Cell, v int) { c.ResponseBytes = absentIf(v, c.MessageBytes) })
-		cells = cross(cells, w.Streams, func(c *result.Cell, v int) { c.Streams = v })
-		cells = cross(cells, w.Direction, func(c *result.Cell, v string) { c.Direction = absentIf(v, campaign.Forward) })
-		cells = cross(cells, w.RateBitsPerSecond, func(c *result.Cell, v float64) { c.RateBitsPerSecond = v })
-		cells = cross(cells, w.RatePerSecond, func(c *result.Cell, v float64) { c.RatePerSecond = v })
-		cells = cross(cells, w.Burst, func(c *result.Cell, v int) { c.Burst = absentIf(v, 1) })
-		cells = cross(cells, w.UDPGSO, func(c *result.Cell, v bool) { c.UDPGSO = v })
-		cells = cross(cells, w.ZeroCopy, func(c *result.Cell, v bool) { c.ZeroCopy = v })
-		cells = cross(cells, w.Pods, func(c *result.Cell, v int) { c.Pods = v })
-		cells = cross(cells, w.BackgroundStreams, func(c *result.Cell, v int) { c.BackgroundStreams = v })
-		cells = cross(cells, w.PinCPUs, func(c *result.Cell, v bool) { c.PinCPUs = v })
-		cells = cross(cells, w.CPUs, func(c *result.Cell, v string) { c.CPUs = absentIf(v, result.CPUsFree) })
-		cells = cross(cells, w.CongestionControl, func(c *result.Cell, v string) {
-			if !c.Datagrams() {
-				c.CongestionControl = absentIf(v, result.AsIs)
+		for name, values := range w.Factors {
+			if f, ok := result.FindFactor(name); ok {
+				cells = cross(cells, values, func(c *result.Cell, v any) { f.Set(c, v) })
 			}
-		})
+		}
+		settle(cells)
 		for _, cell := range cells {
 			if !seen[cell] {
 				seen[cell] = true
@@ -150,6 +136,18 @@ func traffics(workloads []campaign.Workload) []result.Cell {
 		}
 	}
 	return out
+}
+
+// settle leaves factors out of cells that they do not apply to.
+func settle(cells []result.Cell) {
+	for _, f := range result.Factors() {
+		if f.Settle == nil {
+			continue
+		}
+		for i := range cells {
+			f.Settle(&cells[i])
+		}
+	}
 }
 
 // cross gives every cell each of the values; a factor that the workload does

@@ -137,5 +137,5 @@ func describe(c result.Cell) string {
 	if c.IsPair() {
 		return describe(c.OfAnyPair()) + ", " + c.ClientNode + " to " + c.ServerNode
 	}
-	return fmt.Sprintf("%s %s %s, %s, %s, MTU %d, %s", c.Network, c.Path, c.Placement, c.Link, c.Profile, c.MTU, c.Traffic())
+	return c.Describe()
 }

@@ -47,8 +47,9 @@ func writeBenchfmt(w io.Writer, d *document, _ Options) error {
 		if why := whyMissing(s); s.OK == 0 && why != "" {
 			fmt.Fprintf(b, "# %s: %s: %s\n", benchName(s.Cell), state(s), clean(why))
 		}
+		name := benchName(s.Cell)
 		for _, values := range byBlock(s, shown) {
-			fmt.Fprintf(b, "%s 1%s\n", benchName(s.Cell), values)
+			fmt.Fprintf(b, "%s 1%s\n", name, values)
 		}
 	}
 	for _, c := range d.unmeasured {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -16,43 +17,19 @@ import (
 
 // csvFactor is a factor of a cell as a column; what does not apply is empty.
 type csvFactor struct {
-	name  string
-	value func(result.Cell) string
+	name   string
+	factor result.Factor
 }
 
+func (f csvFactor) value(c result.Cell) string { return f.factor.Text(c) }
+
+// csvFactors are all factors in the order of the columns.
 func csvFactors() []csvFactor {
-	return []csvFactor{
-		{"network", func(c result.Cell) string { return c.Network }},
-		{"cluster", func(c result.Cell) string { return c.Cluster }},
-		{"client_node", func(c result.Cell) string { return c.ClientNode }},
-		{"server_node", func(c result.Cell) string { return c.ServerNode }},
-		{"path", func(c result.Cell) string { return c.Path }},
-		{"placement", func(c result.Cell) string { return c.Placement }},
-		{"link", func(c result.Cell) string { return c.Link }},
-		{"profile", func(c result.Cell) string { return c.Profile }},
-		{"mtu_bytes", func(c result.Cell) string { return number(float64(c.MTU)) }},
-		{"family", func(c result.Cell) string { return c.Family }},
-		{"services", func(c result.Cell) string { return number(float64(c.Services)) }},
-		{"service_proxy", func(c result.Cell) string { return c.ServiceProxy }},
-		{"policies", func(c result.Cell) string { return number(float64(c.Policies)) }},
-		{"workload", func(c result.Cell) string { return c.Workload }},
-		{"test", func(c result.Cell) string { return c.Test }},
-		{"protocol", func(c result.Cell) string { return c.Protocol }},
-		{"direction", func(c result.Cell) string { return c.Direction }},
-		{"message_bytes", func(c result.Cell) string { return number(float64(c.MessageBytes)) }},
-		{"response_bytes", func(c result.Cell) string { return number(float64(c.ResponseBytes)) }},
-		{"streams", func(c result.Cell) string { return number(float64(c.Streams)) }},
-		{"burst", func(c result.Cell) string { return number(float64(c.Burst)) }},
-		{"rate_bits_per_second", func(c result.Cell) string { return number(c.RateBitsPerSecond) }},
-		{"rate_per_second", func(c result.Cell) string { return number(c.RatePerSecond) }},
-		{"udp_gso", func(c result.Cell) string { return boolean(c.UDPGSO) }},
-		{"zero_copy", func(c result.Cell) string { return boolean(c.ZeroCopy) }},
-		{"pods", func(c result.Cell) string { return number(float64(c.Pods)) }},
-		{"background_streams", func(c result.Cell) string { return number(float64(c.BackgroundStreams)) }},
-		{"pin_cpus", func(c result.Cell) string { return boolean(c.PinCPUs) }},
-		{"congestion_control", func(c result.Cell) string { return c.CongestionControl }},
-		{"cpus", func(c result.Cell) string { return c.CPUs }},
+	var out []csvFactor
+	for _, f := range result.FactorsBy(func(o result.Order) int { return o.Column }) {
+		out = append(out, csvFactor{cmp.Or(f.Column, f.Name), f})
 	}
+	return out
 }
 
 // csvValues are the columns after the factors.
@@ -71,12 +48,13 @@ func writeCSV(w io.Writer, d *document, _ Options) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true // RFC 4180
 	columns := longColumns()
+	kinds := kindsOf(columns)
 	if err := out.Write(columns); err != nil {
 		return err
 	}
 	for row := range d.longRows() {
-		for i, c := range columns {
-			if kindOf(c) == textColumn {
+		for i := range columns {
+			if kinds[i] == textColumn {
 				row[i] = guard(row[i])
 			}
 		}
@@ -106,14 +84,31 @@ const (
 	boolColumn
 )
 
+// kindsOf are the kinds of columns of the long form.
+func kindsOf(columns []string) []columnKind {
+	var out []columnKind
+	for _, c := range columns {
+		out = append(out, kindOf(c))
+	}
+	return out
+}
+
 // kindOf is the kind of a column of the long form. All else are numbers.
 func kindOf(column string) columnKind {
 	switch column {
-	case "network", "cluster", "client_node", "server_node", "path", "placement", "link", "profile", "family", "workload", "test", "protocol", "direction", "service_proxy", "congestion_control", "cpus",
-		"state", "metric", "unit", "statistic", "model_of", "reason", "compared_metric", "compared_with":
+	case "state", "metric", "unit", "statistic", "model_of", "reason", "compared_metric", "compared_with":
 		return textColumn
-	case "udp_gso", "zero_copy", "pin_cpus", "primary", "link_bound":
+	case "primary", "link_bound":
 		return boolColumn
+	}
+	for _, f := range result.Factors() {
+		switch {
+		case cmp.Or(f.Column, f.Name) != column:
+		case f.IsText():
+			return textColumn
+		case f.IsSwitch():
+			return boolColumn
+		}
 	}
 	return numberColumn
 }

@@ -1,51 +1,29 @@
 package report
 
 import (
+	"cmp"
 	"slices"
 
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
 // factorName is a factor as a heading.
 func factorName(name string) string {
-	if words, ok := map[string]string{
-		"mtu": "MTU", "family": "IP family", "service_proxy": "service proxy", "message_bytes": "message size (bytes)",
-		"background_streams": "background streams", "udp_gso": "UDP segmentation offload", "zero_copy": "zero copy", "pin_cpus": "pinned CPUs",
-		"cpus": "placement on CPUs", "congestion_control": "congestion control",
-	}[name]; ok {
-		return words
-	}
-	return name
+	f, _ := result.FindFactor(name)
+	return cmp.Or(f.Label, name)
 }
 
 // factorsName is several levels of a factor, in words.
 func factorsName(name string) string {
-	if words, ok := map[string]string{
-		"family": "IP families", "service_proxy": "service proxies", "services": "numbers of services", "policies": "numbers of policies",
-		"message_bytes": "message sizes", "streams": "numbers of streams", "background_streams": "numbers of background streams",
-		"burst": "burst sizes", "udp_gso": "settings of UDP segmentation offload", "zero_copy": "settings of zero copy", "pin_cpus": "settings of pinned CPUs",
-		"cpus": "placements on CPUs", "congestion_control": "congestion controls",
-	}[name]; ok {
-		return words
-	}
-	return factorName(name) + "s"
+	f, _ := result.FindFactor(name)
+	return cmp.Or(f.Plural, factorName(name)+"s")
 }
 
 // levelName is a level in words.
 func levelName(factor, level string) string {
-	switch {
-	case factor == "family" && level == "":
-		return "ipv4"
-	case factor == "direction" && level == "":
-		return "client to server"
-	case factor == "cpus" && level == "":
-		return "free"
-	case factor == "congestion_control" && level == "":
-		return "as-is"
-	case level == "":
-		return "none"
-	}
-	return level
+	f, _ := result.FindFactor(factor)
+	return cmp.Or(level, f.Absent, "none")
 }
 
 // factorTables compare the levels of what a campaign varies with their

@@ -9,79 +9,54 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// choice is a factor that readers can filter by. Of a cell that says nothing of
-// it, value is "".
+// choice is a factor that readers can filter by, or several that belong together. Of
+// a cell that says nothing of it, value is "".
 type choice struct {
-	name  string
-	value func(result.Cell) string
+	name    string
+	factors []result.Factor
 }
 
-// choices are the factors, in the order in which the filter has them. Those of
-// the traffic are unsaid in a cell without a workload.
+// choices are those of the table of factors, in the order in which the filter has them.
 func choices() []choice {
-	traffic := func(of func(result.Cell) string, without string) func(result.Cell) string {
-		return func(c result.Cell) string {
-			if c.Workload == "" {
-				return ""
-			}
-			return cmp.Or(of(c), without)
+	var out []choice
+	for _, f := range result.FactorsBy(func(o result.Order) int { return o.Filter }) {
+		if last := len(out) - 1; last >= 0 && out[last].name == f.Filter {
+			out[last].factors = append(out[last].factors, f)
+			continue
 		}
+		out = append(out, choice{f.Filter, []result.Factor{f}})
 	}
-	amount := func(n int, unit string) string {
-		if n == 0 {
-			return ""
-		}
-		return strings.TrimSpace(fmt.Sprintf("%d %s", n, unit))
-	}
-	return []choice{
-		{"network", func(c result.Cell) string { return c.Network }},
-		{"cluster", func(c result.Cell) string { return c.Cluster }},
-		{"path", func(c result.Cell) string { return c.Path }},
-		{"placement", func(c result.Cell) string { return c.Placement }},
-		{"link", func(c result.Cell) string { return c.Link }},
-		{"profile", func(c result.Cell) string { return c.Profile }},
-		{"MTU", func(c result.Cell) string { return amount(c.MTU, "") }},
-		{"services", traffic(func(c result.Cell) string { return joined(amount(c.Services, ""), c.ServiceProxy) }, "none")},
-		{"policies", traffic(func(c result.Cell) string { return amount(c.Policies, "") }, "none")},
-		{"workload", traffic(func(c result.Cell) string { return joined(c.Workload, c.Test, c.Protocol) }, "none")},
-		{"direction", traffic(func(c result.Cell) string { return c.Direction }, "client to server")},
-		{"message", traffic(func(c result.Cell) string { return amount(c.MessageBytes, "B") }, "unnamed")},
-		{"streams", traffic(func(c result.Cell) string { return amount(c.Streams, "") }, "unnamed")},
-		{"rate", traffic(rateName, "flat out")},
-		{"burst", traffic(func(c result.Cell) string { return amount(c.Burst, "") }, "1")},
-		{"background", traffic(func(c result.Cell) string { return amount(c.BackgroundStreams, "streams") }, "none")},
-		{"family", traffic(func(c result.Cell) string { return c.Family }, "ipv4")},
-		{"options", traffic(optionNames, "none")},
-		{"CPUs", traffic(func(c result.Cell) string { return c.CPUs }, "free")},
-		{"congestion control", traffic(func(c result.Cell) string { return c.CongestionControl }, "as-is")},
-	}
+	return out
 }
 
-func joined(parts ...string) string {
-	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " ")
+// value is what a cell says of a choice. What has a word for a cell without it is said
+// of cells with a workload only.
+func (x choice) value(c result.Cell) string {
+	unsaid := x.factors[0].Unsaid
+	if unsaid != "" && c.Workload == "" {
+		return ""
+	}
+	var words []string
+	for _, f := range x.factors {
+		if s := filterWords(f, c); s != "" {
+			words = append(words, s)
+		}
+	}
+	return cmp.Or(strings.Join(words, " "), unsaid)
 }
 
-func rateName(c result.Cell) string {
+// filterWords are a factor's value and its unit, or the name of a switch that is on.
+func filterWords(f result.Factor, c result.Cell) string {
+	text := f.Text(c)
 	switch {
-	case c.RateBitsPerSecond > 0:
-		return fmt.Sprintf("%g Mbit/s", c.RateBitsPerSecond/1e6)
-	case c.RatePerSecond > 0:
-		return fmt.Sprintf("%g/s", c.RatePerSecond)
+	case f.FilterWords != nil:
+		return f.FilterWords(c)
+	case text == "":
+		return ""
+	case f.IsSwitch():
+		return f.Name
 	}
-	return ""
-}
-
-func optionNames(c result.Cell) string {
-	var on []string
-	for _, o := range []struct {
-		on   bool
-		name string
-	}{{c.UDPGSO, "udp_gso"}, {c.ZeroCopy, "zero_copy"}, {c.PinCPUs, "pin_cpus"}} {
-		if o.on {
-			on = append(on, o.name)
-		}
-	}
-	return strings.Join(on, " ")
+	return strings.TrimSpace(text + " " + f.FilterUnit)
 }
 
 // factor is a choice with more than one value in the report.

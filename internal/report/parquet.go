@@ -15,8 +15,9 @@ import (
 func writeParquet(w io.Writer, d *document, _ Options) error {
 	group := parquet.Group{}
 	columns := longColumns()
-	for _, c := range columns {
-		group[c] = parquet.Optional(parquetNode(kindOf(c)))
+	kinds := kindsOf(columns)
+	for i, c := range columns {
+		group[c] = parquet.Optional(parquetNode(kinds[i]))
 	}
 	schema := parquet.NewSchema("cnibench", group)
 	out := parquet.NewWriter(w, schema, parquet.Compression(&parquet.Snappy), parquet.CreatedBy("cnibench", d.Version, ""),
@@ -28,7 +29,7 @@ func writeParquet(w io.Writer, d *document, _ Options) error {
 			if !ok {
 				return fmt.Errorf("column %s is not in the schema", c)
 			}
-			v, err := parquetValue(kindOf(c), fields[i])
+			v, err := parquetValue(kinds[i], fields[i])
 			if err != nil {
 				return fmt.Errorf("column %s: %w", c, err)
 			}

@@ -81,5 +81,5 @@ func verdictPairs(r paper.Reproduction, narrow bool) []block {
 
 // cellWords are a cell's factors in a line.
 func cellWords(c result.Cell) string {
-	return fmt.Sprintf("%s %s %s, %s, %s, MTU %d, %s", c.Network, c.Path, c.Placement, c.Link, c.Profile, c.MTU, c.Traffic())
+	return c.Describe()
 }

@@ -1,89 +1,10 @@
 package result
 
 import (
-	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
-
-// Cell is one value of each factor: what one sample measures. It is
-// comparable, so it serves as a map key; a factor that does not apply to the
-// workload is its zero value and is absent in JSON.
-type Cell struct {
-	// Network is the network's name, "flannel/vxlan"; HostNetwork is the baseline.
-	Network string `json:"network"`
-	// Cluster is the campaign's name of the Kubernetes cluster that was measured;
-	// absent where the testbed is none.
-	Cluster string `json:"cluster,omitempty"`
-	// ClientNode and ServerNode name the nodes of both ends where pairs of nodes
-	// are measured; absent otherwise.
-	ClientNode string `json:"client_node,omitempty"`
-	ServerNode string `json:"server_node,omitempty"`
-	// Path is from where to where: one of the Path constants.
-	Path string `json:"path"`
-	// Placement is one of the Placement constants.
-	Placement string `json:"placement"`
-	// Link names the wire between nodes: "unshaped", "1-gigabit", …
-	Link string `json:"link"`
-	// Profile names the set of node settings: "default_settings", …
-	Profile string `json:"profile"`
-	// MTU is the link's MTU in bytes as asked for; a pod's own MTU, which an
-	// encapsulation makes smaller, is recorded beside the metrics.
-	MTU int `json:"mtu"`
-	// Family is "ipv4" or "ipv6"; absent means ipv4.
-	Family string `json:"family,omitempty"`
-	// Services is how many services are programmed on each node, one of which the
-	// traffic goes to; absent on paths that lead to none.
-	Services int `json:"services,omitempty"`
-	// ServiceProxy is what carries the services out: "iptables", "nftables",
-	// "ipvs", "ebpf"; absent on paths that lead to none.
-	ServiceProxy string `json:"service_proxy,omitempty"`
-	// Policies is how many policies the traffic is held against in vain before the
-	// one that allows it; absent means none, and networks that enforce no policy.
-	Policies int `json:"policies,omitempty"`
-	// Workload is the traffic's name: "tcp_stream", "iperf3", …
-	Workload string `json:"workload"`
-	// Test is the workload's own variant, in the tool's words: netperf's
-	// "TCP_RR", sockperf's "ping-pong", redis-benchmark's "get".
-	Test string `json:"test,omitempty"`
-	// Protocol is "tcp" or "udp" for workloads that offer both.
-	Protocol string `json:"protocol,omitempty"`
-	// MessageBytes is the size of a message, or of a request.
-	MessageBytes int `json:"message_bytes,omitempty"`
-	// ResponseBytes is the size of a response where it differs from the request.
-	ResponseBytes int `json:"response_bytes,omitempty"`
-	// Streams is the number of parallel connections or flows.
-	Streams int `json:"streams,omitempty"`
-	// Direction is "reverse" or "bidirectional"; absent means client to server.
-	Direction string `json:"direction,omitempty"`
-	// RateBitsPerSecond is the rate asked of a paced stream, all streams
-	// together; absent means flat out.
-	RateBitsPerSecond float64 `json:"rate_bits_per_second,omitempty"`
-	// RatePerSecond is the rate of transactions asked of an open loop, all
-	// streams together; absent means closed loop.
-	RatePerSecond float64 `json:"rate_per_second,omitempty"`
-	// Burst is how many transactions are under way at once on one stream;
-	// absent means one.
-	Burst int `json:"burst,omitempty"`
-	// UDPGSO tells that UDP segmentation offload is used. It changes what is on
-	// the way through the stack, so it is a factor.
-	UDPGSO bool `json:"udp_gso,omitempty"`
-	// ZeroCopy tells that MSG_ZEROCOPY is used.
-	ZeroCopy bool `json:"zero_copy,omitempty"`
-	// Pods is how many pods pod_setup adds at once; absent for other workloads.
-	Pods int `json:"pods,omitempty"`
-	// BackgroundStreams is the number of TCP connections of 10 Mbit/s each beside
-	// the measured ones; absent means none.
-	BackgroundStreams int `json:"background_streams,omitempty"`
-	// PinCPUs tells that each end is pinned to CPUs of its own.
-	PinCPUs bool `json:"pin_cpus,omitempty"`
-	// CongestionControl is the TCP algorithm that both ends use; absent means as
-	// the system has it.
-	CongestionControl string `json:"congestion_control,omitempty"`
-	// CPUs is where the two ends run: CPUsSame or CPUsApart; absent means where the
-	// scheduler puts them.
-	CPUs string `json:"cpus,omitempty"`
-}
 
 // The values of Cell.CPUs, and what a campaign says for the absent ones.
 const (
@@ -169,24 +90,23 @@ func (c Cell) Datagrams() bool {
 	return false
 }
 
-// Compare orders cells: by link, profile, MTU, services, policies, placement,
-// then workload and its factors, then network and path, then nodes.
+// Compare orders cells by their factors in the order of the table: by link, profile,
+// MTU, services, policies, placement, then workload and its factors, then network and
+// path, then nodes.
 func (c Cell) Compare(d Cell) int {
-	return cmp.Or(
-		cmp.Compare(c.Link, d.Link), cmp.Compare(c.Profile, d.Profile), cmp.Compare(c.MTU, d.MTU),
-		cmp.Compare(c.ServiceProxy, d.ServiceProxy), cmp.Compare(c.Services, d.Services), cmp.Compare(c.Policies, d.Policies),
-		cmp.Compare(c.Placement, d.Placement),
-		cmp.Compare(c.Workload, d.Workload), cmp.Compare(c.Test, d.Test), cmp.Compare(c.Protocol, d.Protocol),
-		cmp.Compare(c.Family, d.Family), cmp.Compare(c.Direction, d.Direction),
-		cmp.Compare(c.MessageBytes, d.MessageBytes), cmp.Compare(c.ResponseBytes, d.ResponseBytes),
-		cmp.Compare(c.Streams, d.Streams), cmp.Compare(c.Burst, d.Burst),
-		cmp.Compare(c.RateBitsPerSecond, d.RateBitsPerSecond), cmp.Compare(c.RatePerSecond, d.RatePerSecond),
-		cmp.Compare(c.Pods, d.Pods), cmp.Compare(c.BackgroundStreams, d.BackgroundStreams),
-		cmp.Compare(b2i(c.UDPGSO), b2i(d.UDPGSO)), cmp.Compare(b2i(c.ZeroCopy), b2i(d.ZeroCopy)), cmp.Compare(b2i(c.PinCPUs), b2i(d.PinCPUs)),
-		cmp.Compare(c.CongestionControl, d.CongestionControl), cmp.Compare(c.CPUs, d.CPUs),
-		cmp.Compare(c.Network, d.Network), cmp.Compare(c.Cluster, d.Cluster), cmp.Compare(c.Path, d.Path),
-		cmp.Compare(c.ClientNode, d.ClientNode), cmp.Compare(c.ServerNode, d.ServerNode),
-	)
+	if c == d {
+		return 0
+	}
+	return compareCells(c, d)
+}
+
+func compareCells(c, d Cell) int {
+	for f := range factorTable {
+		if n := f.compare(&c, &d); n != 0 {
+			return n
+		}
+	}
+	return 0
 }
 
 func b2i(b bool) int {
@@ -199,66 +119,18 @@ func b2i(b bool) int {
 // Traffic says the workload's part of the cell in words, for tables:
 // "tcp_stream 1472 B", "iperf3 udp 64 B × 4".
 func (c Cell) Traffic() string {
-	parts := []string{c.Workload}
-	for _, s := range []string{c.Test, c.Protocol, c.Direction} {
-		if s != "" {
-			parts = append(parts, s)
+	var parts []string
+	for f := range factorTable {
+		if at := f.Order.Words; at > 0 {
+			parts = append(parts, make([]string, max(0, at-len(parts)))...)
+			parts[at-1] = f.words(c)
 		}
 	}
-	if c.MessageBytes > 0 {
-		size := fmt.Sprintf("%d B", c.MessageBytes)
-		if c.ResponseBytes > 0 && c.ResponseBytes != c.MessageBytes {
-			size = fmt.Sprintf("%d/%d B", c.MessageBytes, c.ResponseBytes)
-		}
-		parts = append(parts, size)
-	}
-	if c.Streams > 1 {
-		parts = append(parts, fmt.Sprintf("× %d", c.Streams))
-	}
-	if c.Burst > 1 {
-		parts = append(parts, fmt.Sprintf("burst %d", c.Burst))
-	}
-	if c.RateBitsPerSecond > 0 {
-		parts = append(parts, fmt.Sprintf("at %g Mbit/s", c.RateBitsPerSecond/1e6))
-	}
-	if c.RatePerSecond > 0 {
-		parts = append(parts, fmt.Sprintf("at %g/s", c.RatePerSecond))
-	}
-	if c.Pods > 0 {
-		parts = append(parts, fmt.Sprintf("pods %d", c.Pods))
-	}
-	if c.BackgroundStreams > 0 {
-		parts = append(parts, fmt.Sprintf("beside %d × 10 Mbit/s", c.BackgroundStreams))
-	}
-	for _, f := range []struct {
-		on   bool
-		name string
-	}{{c.UDPGSO, "udp_gso"}, {c.ZeroCopy, "zero_copy"}, {c.PinCPUs, "pin_cpus"}} {
-		if f.on {
-			parts = append(parts, f.name)
-		}
-	}
-	if c.Family == "ipv6" {
-		parts = append(parts, "ipv6")
-	}
-	parts = append(parts, c.conditions()...)
+	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 	if s := c.Rules(); s != "" {
 		parts = append(parts, "with "+s)
 	}
 	return strings.Join(parts, " ")
-}
-
-// conditions says those in words that are not what a lab has by default. Where all
-// cells have the same, a table need not say it.
-func (c Cell) conditions() []string {
-	var parts []string
-	if c.CongestionControl != "" && c.CongestionControl != "cubic" {
-		parts = append(parts, c.CongestionControl)
-	}
-	if c.CPUs == CPUsApart {
-		parts = append(parts, "cpus apart")
-	}
-	return parts
 }
 
 // Rules says in words what nodes are programmed with: "1000 services by

@@ -2,6 +2,7 @@ package result_test
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -68,5 +69,32 @@ func TestSchemaAgreesWithValidate(t *testing.T) {
 				t.Errorf("want good=%v; schema says %v, Validate says %v", tc.good, bySchema, byValidate)
 			}
 		})
+	}
+}
+
+// The schema that is published has every factor of a cell, and no other.
+func TestSchemaHasEveryFactor(t *testing.T) {
+	text, err := os.ReadFile("../../docs/samples.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema struct {
+		Properties struct {
+			Cell struct {
+				Properties map[string]any `json:"properties"`
+			} `json:"cell"`
+		} `json:"properties"`
+	}
+	if err := json.Unmarshal(text, &schema); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range result.Factors() {
+		if _, ok := schema.Properties.Cell.Properties[f.Name]; !ok {
+			t.Errorf("docs/samples.schema.json lacks the factor %s", f.Name)
+		}
+		delete(schema.Properties.Cell.Properties, f.Name)
+	}
+	for name := range schema.Properties.Cell.Properties {
+		t.Errorf("docs/samples.schema.json has %s, which is no factor", name)
 	}
 }

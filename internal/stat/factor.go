@@ -3,7 +3,6 @@ package stat
 import (
 	"cmp"
 	"slices"
-	"strconv"
 
 	"github.com/cnibench/cnibench/internal/result"
 )
@@ -38,70 +37,29 @@ type Level struct {
 	AgainstReference *Estimate `json:"against_reference,omitempty"`
 }
 
-// factor is something of a cell that a campaign can vary without changing the
-// network.
-type factor struct {
-	name  string
-	level func(result.Cell) string
-	// set gives a cell the level of another.
-	set func(c *result.Cell, from result.Cell)
-	// compare orders levels, the reference first.
-	compare func(a, b result.Cell) int
+// levelFactors are the factors whose levels are compared, in the order of the report.
+func levelFactors() []result.Factor {
+	return result.FactorsBy(func(o result.Order) int { return o.Levels })
 }
 
-// factors are all that are compared, in the order of the report.
-func factors() []factor {
-	return []factor{
-		words("cluster", func(c *result.Cell) *string { return &c.Cluster }, ""),
-		words("profile", func(c *result.Cell) *string { return &c.Profile }, DefaultProfile),
-		words("link", func(c *result.Cell) *string { return &c.Link }, "unshaped"),
-		numbers("mtu", func(c *result.Cell) *int { return &c.MTU }, 1500),
-		words("family", func(c *result.Cell) *string { return &c.Family }, ""),
-		words("service_proxy", func(c *result.Cell) *string { return &c.ServiceProxy }, ""),
-		numbers("services", func(c *result.Cell) *int { return &c.Services }, 0),
-		numbers("policies", func(c *result.Cell) *int { return &c.Policies }, 0),
-		words("direction", func(c *result.Cell) *string { return &c.Direction }, ""),
-		numbers("burst", func(c *result.Cell) *int { return &c.Burst }, 0),
-		numbers("background_streams", func(c *result.Cell) *int { return &c.BackgroundStreams }, 0),
-		switches("udp_gso", func(c *result.Cell) *bool { return &c.UDPGSO }),
-		switches("zero_copy", func(c *result.Cell) *bool { return &c.ZeroCopy }),
-		switches("pin_cpus", func(c *result.Cell) *bool { return &c.PinCPUs }),
-		words("congestion_control", func(c *result.Cell) *string { return &c.CongestionControl }, ""),
-		words("cpus", func(c *result.Cell) *string { return &c.CPUs }, ""),
-		numbers("message_bytes", func(c *result.Cell) *int { return &c.MessageBytes }, 0),
-		numbers("streams", func(c *result.Cell) *int { return &c.Streams }, 1),
-	}
+// compareLevel orders two cells by the level of a factor, the reference first.
+func compareLevel(f result.Factor, a, b result.Cell) int {
+	return cmp.Or(compareBool(f.IsReference(a), f.IsReference(b)), f.Compare(a, b))
 }
 
-// words is a factor with names as levels; reference comes first.
-func words(name string, of func(*result.Cell) *string, reference string) factor {
-	return factor{name, func(c result.Cell) string { return *of(&c) },
-		func(c *result.Cell, from result.Cell) { *of(c) = *of(&from) },
-		func(a, b result.Cell) int {
-			x, y := *of(&a), *of(&b)
-			return cmp.Or(compareBool(x == reference, y == reference), cmp.Compare(x, y))
-		}}
-}
-
-// numbers is a factor with whole numbers as levels; reference comes first.
-func numbers(name string, of func(*result.Cell) *int, reference int) factor {
-	return factor{name, func(c result.Cell) string { return strconv.Itoa(*of(&c)) },
-		func(c *result.Cell, from result.Cell) { *of(c) = *of(&from) },
-		func(a, b result.Cell) int {
-			x, y := *of(&a), *of(&b)
-			return cmp.Or(compareBool(x == reference, y == reference), cmp.Compare(x, y))
-		}}
-}
-
-// switches is a factor that is on or off; off is the reference.
-func switches(name string, of func(*result.Cell) *bool) factor {
-	return factor{name, func(c result.Cell) string {
-		if *of(&c) {
-			return "on"
-		}
+// levelOf is a cell's level of a factor in words of this program: a switch is on or
+// off, an absent number 0.
+func levelOf(f result.Factor, c result.Cell) string {
+	text := f.Text(c)
+	switch {
+	case f.IsSwitch() && text == "":
 		return "off"
-	}, func(c *result.Cell, from result.Cell) { *of(c) = *of(&from) },
-		func(a, b result.Cell) int { return count(*of(&a)) - count(*of(&b)) }}
+	case f.IsSwitch():
+		return "on"
+	case text == "" && !f.IsText():
+		return "0"
+	}
+	return text
 }
 
 // factorRankings compares the levels of every factor that varies, where no more
@@ -124,7 +82,7 @@ func (c *campaign) factorRankings() []FactorRanking {
 	}
 	network = cmp.Or(network, result.HostNetwork)
 	var out []FactorRanking
-	for _, f := range factors() {
+	for _, f := range levelFactors() {
 		for _, g := range measuredGoals() {
 			if r, ok := c.factorRanking(f, g, network); ok {
 				out = append(out, r)
@@ -137,7 +95,7 @@ func (c *campaign) factorRankings() []FactorRanking {
 // factorRanking compares the levels of one factor where all others have the
 // levels that the headline covers; ok is false where fewer than two levels were
 // measured there.
-func (c *campaign) factorRanking(f factor, g Goal, network string) (r FactorRanking, ok bool) {
+func (c *campaign) factorRanking(f result.Factor, g Goal, network string) (r FactorRanking, ok bool) {
 	var all []result.Cell
 	for _, d := range c.cells {
 		if d.cell.Network == network && isOption(d.cell) && goalMetric(g, d) != "" {
@@ -147,11 +105,11 @@ func (c *campaign) factorRanking(f factor, g Goal, network string) (r FactorRank
 	// The cells of one candidate differ in the factor, the message size and the
 	// streams alone.
 	rest := func(cell, like result.Cell) result.Cell {
-		f.set(&cell, like)
+		f.Copy(&cell, like)
 		cell.MessageBytes, cell.ResponseBytes, cell.Streams = 0, 0, 0
 		return cell
 	}
-	slices.SortFunc(all, func(a, b result.Cell) int { return compareScopes(g, a, b) })
+	slices.SortFunc(all, compareScopes(g))
 	for _, reference := range all {
 		var members []result.Cell
 		for _, cell := range all {
@@ -161,7 +119,7 @@ func (c *campaign) factorRanking(f factor, g Goal, network string) (r FactorRank
 		}
 		if r, ok = c.levels(f, g, members); ok {
 			r.Network = network
-			if f.name != "cluster" {
+			if f.Name != "cluster" {
 				r.Cluster = reference.Cluster
 			}
 			return r, true
@@ -172,24 +130,24 @@ func (c *campaign) factorRanking(f factor, g Goal, network string) (r FactorRank
 
 // levels ranks the levels of a factor over the settings that the reference
 // level was measured in; a level that lacks one of them is left out.
-func (c *campaign) levels(f factor, g Goal, members []result.Cell) (FactorRanking, bool) {
-	slices.SortStableFunc(members, f.compare)
-	r := FactorRanking{Factor: f.name, Goal: g}
-	if f.compare(members[0], members[len(members)-1]) == 0 {
+func (c *campaign) levels(f result.Factor, g Goal, members []result.Cell) (FactorRanking, bool) {
+	slices.SortStableFunc(members, func(a, b result.Cell) int { return compareLevel(f, a, b) })
+	r := FactorRanking{Factor: f.Name, Goal: g}
+	if f.Compare(members[0], members[len(members)-1]) == 0 {
 		return r, false
 	}
 	var names []string
 	var logged [][][]point
 	for i := 0; i < len(members); {
 		level, from := members[i], i
-		for i < len(members) && f.compare(members[i], level) == 0 {
+		for i < len(members) && f.Compare(members[i], level) == 0 {
 			i++
 		}
 		if from == 0 {
 			r.Settings = c.settingsAt(g, members[:i])
 		}
 		if ls, ok := c.levelLogs(f, r.Settings, level); ok {
-			names, logged = append(names, f.level(level)), append(logged, ls)
+			names, logged = append(names, levelOf(f, level)), append(logged, ls)
 		}
 	}
 	if len(names) < 2 {
@@ -220,11 +178,11 @@ func (c *campaign) settingsAt(g Goal, cells []result.Cell) []Setting {
 
 // levelLogs are the logs of one level in each setting; ok is false where it was
 // not measured in one of them.
-func (c *campaign) levelLogs(f factor, settings []Setting, level result.Cell) ([][]point, bool) {
+func (c *campaign) levelLogs(f result.Factor, settings []Setting, level result.Cell) ([][]point, bool) {
 	var out [][]point
 	for _, s := range settings {
 		cell := s.Cell
-		f.set(&cell, level)
+		f.Copy(&cell, level)
 		d := c.byCell[cell]
 		if d == nil || !d.has(s.Metric) {
 			return nil, false

@@ -50,7 +50,7 @@ func (c *campaign) scopes(g Goal) []result.Cell {
 			out = append(out, s)
 		}
 	}
-	slices.SortFunc(out, func(a, b result.Cell) int { return compareScopes(g, a, b) })
+	slices.SortFunc(out, compareScopes(g))
 	return out
 }
 
@@ -58,12 +58,13 @@ func (c *campaign) scopes(g Goal) []result.Cell {
 // between nodes and inside a node are not averaged.
 func (c *campaign) onOnePath(g Goal, wants func(result.Cell) bool) func(result.Cell) bool {
 	var first *result.Cell
+	compare := compareScopes(g)
 	for _, d := range c.cells {
 		cell := d.cell
 		if cell.IsBaseline() || !isOption(cell) || !wants(cell) || goalMetric(g, d) == "" {
 			continue
 		}
-		if first == nil || compareScopes(g, cell, *first) < 0 {
+		if first == nil || compare(cell, *first) < 0 {
 			first = &cell
 		}
 	}
@@ -89,27 +90,26 @@ func goalMetric(g Goal, d *cellData) string {
 	return ""
 }
 
-// compareScopes puts the scope that a headline should cover first: between
+// compareScopes gives an order that puts the scope that a headline should cover first: between
 // nodes, from pod to pod, the workload made for the goal, and the reference
 // level of every other factor.
-func compareScopes(g Goal, a, b result.Cell) int {
-	return cmp.Or(
-		compareBool(a.Placement == result.InterHost, b.Placement == result.InterHost),
-		compareBool(a.Path == result.PathPodToPod, b.Path == result.PathPodToPod),
-		cmp.Compare(workloadOrder(g, a.Workload), workloadOrder(g, b.Workload)),
-		compareLevels(a, b),
-		a.Compare(b),
-	)
-}
-
-// compareLevels puts the cell whose factors have their reference levels first.
-func compareLevels(a, b result.Cell) int {
-	for _, f := range factors() {
-		if n := f.compare(a, b); n != 0 {
+func compareScopes(g Goal) func(a, b result.Cell) int {
+	levels := levelFactors()
+	return func(a, b result.Cell) int {
+		if n := cmp.Or(
+			compareBool(a.Placement == result.InterHost, b.Placement == result.InterHost),
+			compareBool(a.Path == result.PathPodToPod, b.Path == result.PathPodToPod),
+			cmp.Compare(workloadOrder(g, a.Workload), workloadOrder(g, b.Workload)),
+		); n != 0 {
 			return n
 		}
+		for _, f := range levels {
+			if n := compareLevel(f, a, b); n != 0 {
+				return n
+			}
+		}
+		return a.Compare(b)
 	}
-	return 0
 }
 
 // workloadOrder is the position of a workload in the choice of a goal's headline.

@@ -1,0 +1,218 @@
+package result
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// Factor describes one field of Cell: everything that lists, compares, exports or
+// names factors derives from it. Factors has one for each field.
+type Factor struct {
+	// Name is the factor's name in records, campaigns and selectors of claims.
+	Name string
+	// Of points at the factor in a cell: a *string, *int, *float64 or *bool.
+	Of func(*Cell) any
+	// Order is where the factor comes in lists that are not in the table's own order.
+	Order Order
+	// Column is its name in exports, with its unit; "" means Name.
+	Column string
+	// Label is its name in headings, Plural that of several levels; "" means Name,
+	// and Label with an s.
+	Label, Plural string
+	// Absent is what an absent text means, in words: "ipv4"; "" means none.
+	Absent string
+	// Default is the value that a campaign writes and a record leaves out; nil means
+	// the zero value only.
+	Default any
+	// Reference is the level that others are compared with; nil means the zero value.
+	Reference any
+	// OnHost is the value that every baseline has; nil means that a cell shares the
+	// factor with its baseline.
+	OnHost any
+	// Place tells that the factor says where traffic goes, and not what it is.
+	Place bool
+	// Filter is the choice of the HTML report that the factor belongs to, FilterUnit
+	// the unit of its numbers there, and Unsaid what a cell without it is in words; ""
+	// means that the cell is not filtered by it.
+	Filter, FilterUnit, Unsaid string
+	// FilterWords are its words in the filter where value and unit do not say it; nil
+	// means value and unit.
+	FilterWords func(Cell) string
+	// Words are its part of Cell.Traffic; nil means the text, or the name of a switch
+	// that is on.
+	Words func(Cell) string
+	// Settle leaves the factor out of a planned cell where it does not apply, or says
+	// what another factor says; nil means never.
+	Settle func(*Cell)
+}
+
+// Order has the place of a factor in each list, from 1; 0 means that it is not in
+// that list.
+type Order struct {
+	// Column is the place among the columns of exports. Every factor is exported.
+	Column int
+	// Words is the place in Cell.Traffic.
+	Words int
+	// Filter is the place of its choice in the HTML report's filter. Factors of one
+	// choice have the same.
+	Filter int
+	// Levels is the place among the factors whose levels are compared; 0 means that
+	// the factor is only recorded.
+	Levels int
+}
+
+// Factors are all factors in the order in which cells are sorted.
+func Factors() []Factor {
+	return slices.Collect(factorTable)
+}
+
+// FactorsBy are the factors that have a place in a list, in its order.
+func FactorsBy(place func(Order) int) []Factor {
+	out := slices.DeleteFunc(Factors(), func(f Factor) bool { return place(f.Order) == 0 })
+	slices.SortStableFunc(out, func(a, b Factor) int {
+		return cmp.Or(cmp.Compare(place(a.Order), place(b.Order)), cmp.Compare(a.Order.Column, b.Order.Column))
+	})
+	return out
+}
+
+// FindFactor is the factor with a name in records; ok is false where there is none.
+func FindFactor(name string) (f Factor, ok bool) {
+	for f := range factorTable {
+		if f.Name == name {
+			return f, true
+		}
+	}
+	return Factor{}, false
+}
+
+// Text is the factor's value as text; "" where it is the zero value.
+func (f Factor) Text(c Cell) string {
+	switch p := f.Of(&c).(type) {
+	case *string:
+		return *p
+	case *int:
+		if *p != 0 {
+			return strconv.Itoa(*p)
+		}
+	case *float64:
+		if *p != 0 {
+			return strconv.FormatFloat(*p, 'g', -1, 64)
+		}
+	case *bool:
+		if *p {
+			return "true"
+		}
+	}
+	return ""
+}
+
+// IsText tells whether the factor's values are texts.
+func (f Factor) IsText() bool { _, ok := f.Of(&Cell{}).(*string); return ok }
+
+// IsSwitch tells whether the factor is on or off.
+func (f Factor) IsSwitch() bool { _, ok := f.Of(&Cell{}).(*bool); return ok }
+
+// Copy gives a cell the factor of another.
+func (f Factor) Copy(to *Cell, from Cell) {
+	switch p := f.Of(to).(type) {
+	case *string:
+		*p = *f.Of(&from).(*string)
+	case *int:
+		*p = *f.Of(&from).(*int)
+	case *float64:
+		*p = *f.Of(&from).(*float64)
+	case *bool:
+		*p = *f.Of(&from).(*bool)
+	}
+}
+
+// Set gives a cell a value of the factor's own type, and leaves out the one that a
+// record leaves out. A value of another type changes nothing and gives false.
+func (f Factor) Set(c *Cell, value any) bool {
+	if value == f.Default {
+		f.Copy(c, Cell{})
+		return true
+	}
+	switch p := f.Of(c).(type) {
+	case *string:
+		return put(p, value)
+	case *int:
+		return put(p, value)
+	case *float64:
+		return put(p, value)
+	case *bool:
+		return put(p, value)
+	}
+	return false
+}
+
+func put[V any](to *V, value any) bool {
+	v, ok := value.(V)
+	if ok {
+		*to = v
+	}
+	return ok
+}
+
+// Compare orders two cells by the factor.
+func (f Factor) Compare(a, b Cell) int { return f.compare(&a, &b) }
+
+func (f Factor) compare(a, b *Cell) int {
+	switch p := f.Of(a).(type) {
+	case *string:
+		return cmp.Compare(*p, *f.Of(b).(*string))
+	case *int:
+		return cmp.Compare(*p, *f.Of(b).(*int))
+	case *float64:
+		return cmp.Compare(*p, *f.Of(b).(*float64))
+	case *bool:
+		return cmp.Compare(b2i(*p), b2i(*f.Of(b).(*bool)))
+	}
+	return 0
+}
+
+// IsReference tells whether a cell has the level that others are compared with.
+func (f Factor) IsReference(c Cell) bool {
+	if f.Reference == nil {
+		return f.Text(c) == ""
+	}
+	switch p := f.Of(&c).(type) {
+	case *string:
+		return *p == f.Reference
+	case *int:
+		return *p == f.Reference
+	case *float64:
+		return *p == f.Reference
+	case *bool:
+		return *p == f.Reference
+	}
+	return false
+}
+
+// words are the factor's part of Cell.Traffic.
+func (f Factor) words(c Cell) string {
+	switch {
+	case f.Words != nil:
+		return f.Words(c)
+	case f.IsSwitch() && f.Text(c) != "":
+		return f.Name
+	}
+	return f.Text(c)
+}
+
+// Without is c without the factors that a test selects.
+func (c Cell) Without(out func(Factor) bool) Cell {
+	for f := range factorTable {
+		if out(f) {
+			f.Copy(&c, Cell{})
+		}
+	}
+	return c
+}
+
+// Describe says all factors of c but its nodes in one line.
+func (c Cell) Describe() string {
+	return fmt.Sprintf("%s %s %s, %s, %s, MTU %d, %s", c.Network, c.Path, c.Placement, c.Link, c.Profile, c.MTU, c.Traffic())
+}

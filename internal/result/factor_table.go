@@ -1,0 +1,233 @@
+package result
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Cell is one value of each factor: what one sample measures. It is
+// comparable, so it serves as a map key; a factor that does not apply to the
+// workload is its zero value and is absent in JSON.
+type Cell struct {
+	// Network is the network's name, "flannel/vxlan"; HostNetwork is the baseline.
+	Network string `json:"network"`
+	// Cluster is the campaign's name of the Kubernetes cluster that was measured;
+	// absent where the testbed is none.
+	Cluster string `json:"cluster,omitempty"`
+	// ClientNode and ServerNode name the nodes of both ends where pairs of nodes
+	// are measured; absent otherwise.
+	ClientNode string `json:"client_node,omitempty"`
+	ServerNode string `json:"server_node,omitempty"`
+	// Path is from where to where: one of the Path constants.
+	Path string `json:"path"`
+	// Placement is one of the Placement constants.
+	Placement string `json:"placement"`
+	// Link names the wire between nodes: "unshaped", "1-gigabit", …
+	Link string `json:"link"`
+	// Profile names the set of node settings: "default_settings", …
+	Profile string `json:"profile"`
+	// MTU is the link's MTU in bytes as asked for; a pod's own MTU, which an
+	// encapsulation makes smaller, is recorded beside the metrics.
+	MTU int `json:"mtu"`
+	// Family is "ipv4" or "ipv6"; absent means ipv4.
+	Family string `json:"family,omitempty"`
+	// Services is how many services are programmed on each node, one of which the
+	// traffic goes to; absent on paths that lead to none.
+	Services int `json:"services,omitempty"`
+	// ServiceProxy is what carries the services out: "iptables", "nftables",
+	// "ipvs", "ebpf"; absent on paths that lead to none.
+	ServiceProxy string `json:"service_proxy,omitempty"`
+	// Policies is how many policies the traffic is held against in vain before the
+	// one that allows it; absent means none, and networks that enforce no policy.
+	Policies int `json:"policies,omitempty"`
+	// Workload is the traffic's name: "tcp_stream", "iperf3", …
+	Workload string `json:"workload"`
+	// Test is the workload's own variant, in the tool's words: netperf's
+	// "TCP_RR", sockperf's "ping-pong", redis-benchmark's "get".
+	Test string `json:"test,omitempty"`
+	// Protocol is "tcp" or "udp" for workloads that offer both.
+	Protocol string `json:"protocol,omitempty"`
+	// MessageBytes is the size of a message, or of a request.
+	MessageBytes int `json:"message_bytes,omitempty"`
+	// ResponseBytes is the size of a response where it differs from the request.
+	ResponseBytes int `json:"response_bytes,omitempty"`
+	// Streams is the number of parallel connections or flows.
+	Streams int `json:"streams,omitempty"`
+	// Direction is "reverse" or "bidirectional"; absent means client to server.
+	Direction string `json:"direction,omitempty"`
+	// RateBitsPerSecond is the rate asked of a paced stream, all streams
+	// together; absent means flat out.
+	RateBitsPerSecond float64 `json:"rate_bits_per_second,omitempty"`
+	// RatePerSecond is the rate of transactions asked of an open loop, all
+	// streams together; absent means closed loop.
+	RatePerSecond float64 `json:"rate_per_second,omitempty"`
+	// Burst is how many transactions are under way at once on one stream;
+	// absent means one.
+	Burst int `json:"burst,omitempty"`
+	// UDPGSO tells that UDP segmentation offload is used. It changes what is on
+	// the way through the stack, so it is a factor.
+	UDPGSO bool `json:"udp_gso,omitempty"`
+	// ZeroCopy tells that MSG_ZEROCOPY is used.
+	ZeroCopy bool `json:"zero_copy,omitempty"`
+	// Pods is how many pods pod_setup adds at once; absent for other workloads.
+	Pods int `json:"pods,omitempty"`
+	// BackgroundStreams is the number of TCP connections of 10 Mbit/s each beside
+	// the measured ones; absent means none.
+	BackgroundStreams int `json:"background_streams,omitempty"`
+	// PinCPUs tells that each end is pinned to CPUs of its own.
+	PinCPUs bool `json:"pin_cpus,omitempty"`
+	// CongestionControl is the TCP algorithm that both ends use; absent means as
+	// the system has it.
+	CongestionControl string `json:"congestion_control,omitempty"`
+	// CPUs is where the two ends run: CPUsSame or CPUsApart; absent means where the
+	// scheduler puts them.
+	CPUs string `json:"cpus,omitempty"`
+}
+
+// factorTable yields one entry for each field of Cell, in the order in which cells are
+// sorted. An added factor is a field, an entry with the next free places in Order, and
+// the code that acts on it.
+func factorTable(yield func(Factor) bool) {
+	for _, f := range placeFactors() {
+		if !yield(f) {
+			return
+		}
+	}
+	for _, f := range trafficFactors() {
+		if !yield(f) {
+			return
+		}
+	}
+	for _, f := range optionFactors() {
+		if !yield(f) {
+			return
+		}
+	}
+	for _, f := range nameFactors() {
+		if !yield(f) {
+			return
+		}
+	}
+}
+
+// placeFactors are what nodes and links are like. Arrays keep the sorting of cells free
+// of allocations for the table.
+func placeFactors() [7]Factor {
+	return [...]Factor{
+		{Name: "link", Of: func(c *Cell) any { return &c.Link }, Order: Order{Column: 7, Filter: 5, Levels: 3},
+			Filter: "link", Reference: "unshaped", Place: true},
+		{Name: "profile", Of: func(c *Cell) any { return &c.Profile }, Order: Order{Column: 8, Filter: 6, Levels: 2},
+			Filter: "profile", Reference: "default_settings", Place: true},
+		{Name: "mtu", Of: func(c *Cell) any { return &c.MTU }, Order: Order{Column: 9, Filter: 7, Levels: 4},
+			Column: "mtu_bytes", Label: "MTU", Filter: "MTU", Reference: 1500, Place: true},
+		{Name: "service_proxy", Of: func(c *Cell) any { return &c.ServiceProxy }, Order: Order{Column: 12, Filter: 8, Levels: 6},
+			Label: "service proxy", Plural: "service proxies", Filter: "services", Unsaid: "none", OnHost: "", Place: true},
+		{Name: "services", Of: func(c *Cell) any { return &c.Services }, Order: Order{Column: 11, Filter: 8, Levels: 7},
+			Plural: "numbers of services", Filter: "services", Unsaid: "none", OnHost: 0, Place: true},
+		{Name: "policies", Of: func(c *Cell) any { return &c.Policies }, Order: Order{Column: 13, Filter: 9, Levels: 8},
+			Plural: "numbers of policies", Filter: "policies", Unsaid: "none", OnHost: 0, Place: true},
+		{Name: "placement", Of: func(c *Cell) any { return &c.Placement }, Order: Order{Column: 6, Filter: 4}, Filter: "placement", Place: true},
+	}
+}
+
+// trafficFactors are what is sent.
+func trafficFactors() [13]Factor {
+	return [...]Factor{
+		{Name: "workload", Of: func(c *Cell) any { return &c.Workload }, Order: Order{Column: 14, Words: 1, Filter: 10}, Filter: "workload", Unsaid: "none"},
+		{Name: "test", Of: func(c *Cell) any { return &c.Test }, Order: Order{Column: 15, Words: 2, Filter: 10}, Filter: "workload", Unsaid: "none"},
+		{Name: "protocol", Of: func(c *Cell) any { return &c.Protocol }, Order: Order{Column: 16, Words: 3, Filter: 10}, Filter: "workload", Unsaid: "none"},
+		{Name: "family", Of: func(c *Cell) any { return &c.Family }, Order: Order{Column: 10, Words: 15, Filter: 17, Levels: 5},
+			Label: "IP family", Plural: "IP families", Default: "ipv4", Absent: "ipv4", Filter: "family", Unsaid: "ipv4",
+			Words: func(c Cell) string { return wordsIf(c.Family == "ipv6", "ipv6") }},
+		{Name: "direction", Of: func(c *Cell) any { return &c.Direction }, Order: Order{Column: 17, Words: 4, Filter: 11, Levels: 9},
+			Default: "forward", Absent: "client to server", Filter: "direction", Unsaid: "client to server"},
+		{Name: "message_bytes", Of: func(c *Cell) any { return &c.MessageBytes }, Order: Order{Column: 18, Words: 5, Filter: 12, Levels: 17},
+			Label: "message size (bytes)", Plural: "message sizes", Filter: "message", FilterUnit: "B", Unsaid: "unnamed", Words: sizeWords},
+		{Name: "response_bytes", Of: func(c *Cell) any { return &c.ResponseBytes }, Order: Order{Column: 19},
+			Settle: func(c *Cell) {
+				if c.ResponseBytes == c.MessageBytes {
+					c.ResponseBytes = 0
+				}
+			}},
+		{Name: "streams", Of: func(c *Cell) any { return &c.Streams }, Order: Order{Column: 20, Words: 6, Filter: 13, Levels: 18},
+			Plural: "numbers of streams", Filter: "streams", Unsaid: "unnamed", Reference: 1,
+			Words: func(c Cell) string { return wordsIf(c.Streams > 1, "× "+strconv.Itoa(c.Streams)) }},
+		{Name: "burst", Of: func(c *Cell) any { return &c.Burst }, Order: Order{Column: 21, Words: 7, Filter: 15, Levels: 10},
+			Plural: "burst sizes", Default: 1, Filter: "burst", Unsaid: "1",
+			Words: func(c Cell) string { return wordsIf(c.Burst > 1, "burst "+strconv.Itoa(c.Burst)) }},
+		{Name: "rate_bits_per_second", Of: func(c *Cell) any { return &c.RateBitsPerSecond }, Order: Order{Column: 22, Words: 8, Filter: 14},
+			Filter: "rate", Unsaid: "flat out", FilterWords: bitRate,
+			Words: func(c Cell) string { return wordsIf(c.RateBitsPerSecond > 0, "at "+bitRate(c)) }},
+		{Name: "rate_per_second", Of: func(c *Cell) any { return &c.RatePerSecond }, Order: Order{Column: 23, Words: 9, Filter: 14},
+			Filter: "rate", Unsaid: "flat out", FilterWords: func(c Cell) string { return wordsIf(c.RateBitsPerSecond <= 0, rate(c)) },
+			Words: func(c Cell) string { return wordsIf(c.RatePerSecond > 0, "at "+rate(c)) }},
+		{Name: "pods", Of: func(c *Cell) any { return &c.Pods }, Order: Order{Column: 26, Words: 10},
+			Words: func(c Cell) string { return wordsIf(c.Pods > 0, "pods "+strconv.Itoa(c.Pods)) }},
+		{Name: "background_streams", Of: func(c *Cell) any { return &c.BackgroundStreams }, Order: Order{Column: 27, Words: 11, Filter: 16, Levels: 11},
+			Label: "background streams", Plural: "numbers of background streams", Filter: "background", FilterUnit: "streams", Unsaid: "none",
+			Words: func(c Cell) string {
+				return wordsIf(c.BackgroundStreams > 0, fmt.Sprintf("beside %d × 10 Mbit/s", c.BackgroundStreams))
+			}},
+	}
+}
+
+// optionFactors are how it is sent.
+func optionFactors() [5]Factor {
+	return [...]Factor{
+		{Name: "udp_gso", Of: func(c *Cell) any { return &c.UDPGSO }, Order: Order{Column: 24, Words: 12, Filter: 18, Levels: 12},
+			Label: "UDP segmentation offload", Plural: "settings of UDP segmentation offload", Filter: "options", Unsaid: "none"},
+		{Name: "zero_copy", Of: func(c *Cell) any { return &c.ZeroCopy }, Order: Order{Column: 25, Words: 13, Filter: 18, Levels: 13},
+			Label: "zero copy", Plural: "settings of zero copy", Filter: "options", Unsaid: "none"},
+		{Name: "pin_cpus", Of: func(c *Cell) any { return &c.PinCPUs }, Order: Order{Column: 28, Words: 14, Filter: 18, Levels: 14},
+			Label: "pinned CPUs", Plural: "settings of pinned CPUs", Filter: "options", Unsaid: "none"},
+		{Name: "congestion_control", Of: func(c *Cell) any { return &c.CongestionControl }, Order: Order{Column: 29, Words: 16, Filter: 20, Levels: 15},
+			Label: "congestion control", Default: AsIs, Absent: AsIs, Filter: "congestion control", Unsaid: AsIs,
+			// Where all cells have what a lab has by default, a table need not say it.
+			Words: func(c Cell) string { return wordsIf(c.CongestionControl != "cubic", c.CongestionControl) },
+			Settle: func(c *Cell) {
+				if c.Datagrams() {
+					c.CongestionControl = ""
+				}
+			}},
+		{Name: "cpus", Of: func(c *Cell) any { return &c.CPUs }, Order: Order{Column: 30, Words: 17, Filter: 19, Levels: 16},
+			Label: "placement on CPUs", Plural: "placements on CPUs", Default: CPUsFree, Absent: CPUsFree, Filter: "CPUs", Unsaid: CPUsFree,
+			Words: func(c Cell) string { return wordsIf(c.CPUs == CPUsApart, "cpus apart") }},
+	}
+}
+
+// nameFactors are what is compared at equal places, with equal traffic.
+func nameFactors() [5]Factor {
+	return [...]Factor{
+		{Name: "network", Of: func(c *Cell) any { return &c.Network }, Order: Order{Column: 1, Filter: 1}, Filter: "network", OnHost: HostNetwork, Place: true},
+		{Name: "cluster", Of: func(c *Cell) any { return &c.Cluster }, Order: Order{Column: 2, Filter: 2, Levels: 1}, Filter: "cluster", Place: true},
+		{Name: "path", Of: func(c *Cell) any { return &c.Path }, Order: Order{Column: 5, Filter: 3}, Filter: "path", OnHost: PathHostToHost, Place: true},
+		{Name: "client_node", Of: func(c *Cell) any { return &c.ClientNode }, Order: Order{Column: 3}, Place: true},
+		{Name: "server_node", Of: func(c *Cell) any { return &c.ServerNode }, Order: Order{Column: 4}, Place: true},
+	}
+}
+
+func wordsIf(said bool, words string) string {
+	if said {
+		return words
+	}
+	return ""
+}
+
+// sizeWords are the sizes of a message and of its answer, "64/1024 B".
+func sizeWords(c Cell) string {
+	switch {
+	case c.MessageBytes <= 0:
+		return ""
+	case c.ResponseBytes > 0 && c.ResponseBytes != c.MessageBytes:
+		return fmt.Sprintf("%d/%d B", c.MessageBytes, c.ResponseBytes)
+	}
+	return fmt.Sprintf("%d B", c.MessageBytes)
+}
+
+func bitRate(c Cell) string {
+	return wordsIf(c.RateBitsPerSecond > 0, fmt.Sprintf("%g Mbit/s", c.RateBitsPerSecond/1e6))
+}
+
+func rate(c Cell) string {
+	return wordsIf(c.RatePerSecond > 0, fmt.Sprintf("%g/s", c.RatePerSecond))
+}
