@@ -156,6 +156,7 @@ func (s *Server) slicedConns(ctx context.Context, list []role) (fds []int, relea
 			close(stop)
 			shut(s.udp.fd)
 			listening.Wait()
+			s.udp.countDropped()
 			_ = unix.Close(s.udp.fd) // strangers' datagrams alone
 			s.udp.closeFlows()
 		}, nil
