@@ -120,7 +120,8 @@ func crowd(network, address string, n int) (int, error) {
 }
 
 // TestStrangersInMidSample: 10,000 connections of a stranger to the data port
-// are refused and counted; the sample is none the worse.
+// are refused and counted. The sample is none the worse, or fails because they were
+// too many beside what it measured, and for no other reason.
 func TestStrangersInMidSample(t *testing.T) {
 	labtest.Root(t)
 	const strangers = 10_000
@@ -151,19 +152,23 @@ func TestStrangersInMidSample(t *testing.T) {
 	for _, s := range records {
 		n := <-came
 		refused := s.Metrics["strangers_refused"]
+		tooMany := s.Status == result.StatusFailed && strings.Contains(s.Reason, "of what arrived at the data port: above 10 %")
+		if tooMany {
+			if _, err := fmt.Sscanf(s.Reason, "%g strangers", &refused); err != nil {
+				t.Errorf("%s: %v", s.Reason, err)
+			}
+		}
 		t.Logf("%-40s %s %s: %d came, %.0f refused; %.4g bit/s, %.4g transactions/s × %.3g s", s.Cell.Traffic(), s.Status, s.Reason, n, refused,
 			s.Metrics["throughput_bits_per_second"], s.Metrics["transactions_per_second"], s.Metrics["latency_mean_seconds"])
-		if s.Status != result.StatusOK {
+		if s.Status != result.StatusOK && !tooMany {
 			t.Errorf("%s: %s", s.Cell.Traffic(), s.Reason)
 			continue
 		}
-		// The socket's buffer may lose datagrams of a crowd; connections wait.
-		least := 0.9 * float64(n)
-		if strings.HasPrefix(s.Cell.Workload, "udp") {
-			least = 0.1 * float64(n)
-		}
-		if n < 1000 || refused < least || refused > float64(n) {
+		if n < 1000 || refused < 0.9*float64(n) || refused > float64(n) {
 			t.Errorf("%s: %d strangers came, %.0f were refused", s.Cell.Traffic(), n, refused)
+		}
+		if tooMany {
+			continue
 		}
 		if rate := s.Cell.RateBitsPerSecond; rate > 0 && !within(s.Metrics["throughput_bits_per_second"], 0.5*rate, 1.05*rate) {
 			t.Errorf("%s: %g bit/s of %g", s.Cell.Traffic(), s.Metrics["throughput_bits_per_second"], rate)

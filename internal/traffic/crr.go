@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -135,34 +134,15 @@ func sockaddr(a netip.AddrPort) (address []byte, family int) {
 // zeroOfInet4 is the padding of struct sockaddr_in (sin_zero).
 const zeroOfInet4 = 8
 
-const (
-	crrPending = 1024 // connections without a whole request, per thread
-	crrEvents  = 64
-	// waryTime is how long a server expects more strangers after one that said
-	// nothing.
-	waryTime = int64(10 * time.Second)
-)
-
 // crrServer serves connections from one listener that all its threads share.
 // It takes one connection after the other and waits for its request, as
 // netperf's server does, until one says nothing: then it waits for all at once,
 // for a while, so that silent strangers hold nobody up.
 type crrServer struct {
-	*run
-	listener, epoll int
-	req, resp       []byte
-	events          []unix.EpollEvent
-	conns           map[int32]crrConn // those without a whole request
-	wary            int64             // until when to wait for all at once
-	began, swept    int64
-	opened          bool
-}
-
-// crrConn is a connection whose request is not whole.
-type crrConn struct {
-	got   int
-	token [tokenBytes]byte
-	since int64
+	crrGate
+	resp   []byte
+	began  int64
+	opened bool
 }
 
 func (s *Server) runCRR(ctx context.Context, h Hooks) (Report, error) {
@@ -177,30 +157,24 @@ func (s *Server) runCRR(ctx context.Context, h Hooks) (Report, error) {
 	}
 	var workers []worker
 	for range min(s.run.cfg.Streams, max(1, runtime.NumCPU())) {
-		workers = append(workers, &crrServer{run: s.run, listener: fd, req: make([]byte, tokenBytes+s.run.cfg.requestBytes()), resp: make([]byte, s.run.cfg.responseBytes()), events: make([]unix.EpollEvent, crrEvents), conns: map[int32]crrConn{}})
+		w := &crrServer{crrGate: newCRRGate(s.run, fd), resp: make([]byte, s.run.cfg.responseBytes())}
+		w.serve = w.answer
+		workers = append(workers, w)
 	}
 	return s.run.do(ctx, workers, s.run.recv, h)
 }
 
 func (s *crrServer) work() (err error) {
-	if s.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return fmt.Errorf("epoll: %w", err)
-	}
-	defer func() {
-		for fd := range s.conns {
-			_ = unix.Close(int(fd)) // a stranger's
-		}
-		err = errors.Join(err, unix.Close(s.epoll))
-	}()
-	if err := s.watch(int32(s.listener), unix.EPOLLIN|unix.EPOLLEXCLUSIVE); err != nil {
+	if err := s.open(); err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, s.close()) }()
 	s.began = nanotime()
 	for !s.stopped.Load() {
 		now := nanotime()
 		var idle bool
 		var err error
-		if len(s.conns) == 0 && now >= s.wary {
+		if s.calm() {
 			idle, err = s.one(now)
 		} else {
 			idle, err = s.all(now)
@@ -219,34 +193,17 @@ func (s *crrServer) work() (err error) {
 
 // one takes one connection and serves it. It tells whether there was none.
 func (s *crrServer) one(now int64) (idle bool, err error) {
-	conn := s.accept(now)
+	conn := s.accept()
 	if conn < 0 {
 		return true, nil
 	}
+	s.conns[conn] = crrConn{since: now}
 	err = s.read(conn, 0)
 	if _, waits := s.conns[conn]; waits && err == nil {
 		s.wary = now + waryTime
-		return false, s.watch(conn, unix.EPOLLIN)
+		err = s.keep(conn, now)
 	}
 	return false, err
-}
-
-// all serves whatever is ready. It tells whether nothing was.
-func (s *crrServer) all(now int64) (idle bool, err error) {
-	n, err := unix.EpollWait(s.epoll, s.events, int(pollInterval.Milliseconds()))
-	if err != nil && err != unix.EINTR {
-		return false, fmt.Errorf("epoll: %w", err)
-	}
-	for _, e := range s.events[:max(n, 0)] {
-		if err := s.event(e.Fd, now); err != nil {
-			return false, err
-		}
-	}
-	if now-s.swept > int64(pollInterval) {
-		s.swept = now
-		s.sweep(now)
-	}
-	return n <= 0, nil
 }
 
 // starting tells that the client may still be on its way.
@@ -254,101 +211,18 @@ func (s *crrServer) starting(now int64) bool {
 	return s.recv.begin.Load() == 0 && now-s.began <= int64(firstWait)
 }
 
-func (s *crrServer) watch(fd int32, events uint32) error {
-	if err := unix.EpollCtl(s.epoll, unix.EPOLL_CTL_ADD, int(fd), &unix.EpollEvent{Events: events, Fd: fd}); err != nil {
-		return fmt.Errorf("epoll: %w", err)
-	}
-	return nil
-}
-
-// accept takes a connection; -1 where there is none. Another thread may have
-// taken it: then it waits for the next, for pollInterval at most.
-func (s *crrServer) accept(now int64) int32 {
-	conn, _, errno := unix.RawSyscall6(unix.SYS_ACCEPT4, uintptr(s.listener), 0, 0, unix.SOCK_CLOEXEC, 0, 0)
-	if errno != 0 {
-		return -1
-	}
-	if len(s.conns) >= crrPending {
-		s.sweep(now + int64(greetWait)) // all strangers'
-	}
-	s.conns[int32(conn)] = crrConn{since: now}
-	return int32(conn)
-}
-
-// event handles one ready descriptor.
-func (s *crrServer) event(fd int32, now int64) error {
-	if int(fd) != s.listener {
-		return s.read(fd, unix.MSG_DONTWAIT)
-	}
-	conn := s.accept(now)
-	if conn < 0 {
-		return nil
-	}
-	if err := s.read(conn, unix.MSG_DONTWAIT); err != nil {
-		return err
-	}
-	if _, waits := s.conns[conn]; !waits {
-		return nil // served, or refused
-	}
-	return s.watch(conn, unix.EPOLLIN)
-}
-
-// read takes what comes of a request, or with MSG_DONTWAIT what is there; a
-// whole one is answered and the connection closed.
-func (s *crrServer) read(fd int32, flags int) error {
-	c, waits := s.conns[fd]
-	if !waits {
-		return nil
-	}
-	for {
-		n, errno := recv(int(fd), unsafe.Pointer(&s.req[0]), len(s.req)-c.got, flags)
-		if temporary(errno) {
-			s.conns[fd] = c
-			return nil
-		}
-		if errno != 0 || n == 0 {
-			s.refuse(fd)
-			return nil
-		}
-		if c.got < tokenBytes {
-			copy(c.token[c.got:], s.req[:n])
-		}
-		if c.got += n; c.got >= tokenBytes && c.token != s.token {
-			s.refuse(fd)
-			return nil
-		}
-		if c.got == len(s.req) {
-			break
-		}
-	}
+// answer answers one request.
+func (s *crrServer) answer(fd int32, _ byte) error {
 	s.in.beat() // before first: the client has come
 	if !s.opened {
 		s.recv.first(nanotime())
 		s.opened = true
 	}
-	delete(s.conns, fd)
 	err := s.sendAll(int(fd), s.resp)
-	closeNow(int(fd))
 	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
 		err = nil // a client that was ended in its last transaction
 	}
 	return err
-}
-
-// refuse closes a stranger's connection.
-func (s *crrServer) refuse(fd int32) {
-	closeNow(int(fd))
-	delete(s.conns, fd)
-	s.strangers.Add(1)
-}
-
-// sweep refuses connections that take too long to greet.
-func (s *crrServer) sweep(now int64) {
-	for fd, c := range s.conns {
-		if now-c.since > int64(greetWait) {
-			s.refuse(fd)
-		}
-	}
 }
 
 func (s *crrServer) report(*tally) {}

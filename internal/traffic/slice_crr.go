@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/netip"
 	"sync/atomic"
@@ -134,16 +135,15 @@ func (a *crrSliceAsker) slice(leadIn, length time.Duration, out *Slice) error {
 
 func (a *crrSliceAsker) finish(t *tally) { t.latency = append(t.latency, a.latency) }
 
-// crrSink serves connections one after the other. All threads of a server share
-// the listener and the counts.
+// crrSink serves connections one after the other, until one says nothing: its gate
+// then waits for all at once, for a while. All threads of a server share the listener
+// and the counts.
 type crrSink struct {
-	*run
+	crrGate
 	sliceWorker
-	shared   *crrCounts
-	listener int
-	conn     atomic.Int64
-	req      []byte
-	resp     []byte
+	shared *crrCounts
+	conn   atomic.Int64
+	resp   []byte
 }
 
 // crrCounts is what all threads of a server counted since the last mark.
@@ -160,8 +160,18 @@ func (s *crrSink) interrupt() {
 	}
 }
 
-func (s *crrSink) work() error {
+func (s *crrSink) work() (err error) {
+	if err := s.open(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
 	for !s.stopped.Load() && !s.over.Load() {
+		if !s.calm() {
+			if _, err := s.all(nanotime()); err != nil {
+				return err
+			}
+			continue
+		}
 		conn, _, errno := unix.RawSyscall6(unix.SYS_ACCEPT4, uintptr(s.listener), 0, 0, unix.SOCK_CLOEXEC, 0, 0)
 		switch {
 		case temporary(errno):
@@ -175,9 +185,8 @@ func (s *crrSink) work() error {
 			continue // a connection that went at once
 		}
 		s.conn.Store(int64(conn))
-		err := s.one(int(conn))
+		err := s.one(int32(conn))
 		s.conn.Store(-1)
-		closeNow(int(conn))
 		if err != nil {
 			return err
 		}
@@ -185,27 +194,44 @@ func (s *crrSink) work() error {
 	return nil
 }
 
-// one serves a connection. One that does not greet is a stranger's: it may hold
-// this thread up for as long as a call on the socket may take.
-func (s *crrSink) one(fd int) error {
-	for got := 0; got < len(s.req); {
-		n, errno := recv(fd, unsafe.Pointer(&s.req[got]), len(s.req)-got, 0)
+// one serves a connection. One that says nothing for as long as a call on the socket
+// may take is left to the gate.
+func (s *crrSink) one(fd int32) error {
+	got := 0
+	for got < len(s.req) {
+		n, errno := recv(int(fd), unsafe.Pointer(&s.req[got]), len(s.req)-got, 0)
 		if errno == unix.EINTR {
 			continue
 		}
+		if errno == unix.EAGAIN {
+			break
+		}
 		if errno != 0 || n == 0 {
-			s.strangers.Add(1)
+			s.refuse(fd)
 			return nil
 		}
 		if got += n; got >= tokenBytes && [tokenBytes]byte(s.req[:tokenBytes]) != s.token {
-			s.strangers.Add(1)
+			s.refuse(fd)
 			return nil
 		}
 	}
-	c := sliceConn{run: s.run, fd: fd}
+	if got < len(s.req) {
+		now := nanotime()
+		c := crrConn{got: got, since: now}
+		copy(c.head[:], s.req[:got])
+		s.conns[fd], s.wary = c, now+waryTime
+		return s.keep(fd, now)
+	}
+	err := s.answer(fd, s.req[tokenBytes])
+	closeNow(int(fd))
+	return err
+}
+
+// answer answers one request. The one that ends a slice gets what was counted too.
+func (s *crrSink) answer(fd int32, mark byte) error {
+	c := sliceConn{run: s.run, fd: int(fd)}
 	s.shared.served.Add(1)
 	size := s.cfg.responseBytes()
-	mark := s.req[tokenBytes]
 	if mark == countedMark {
 		binary.LittleEndian.PutUint64(s.resp[size:], uint64(s.shared.served.Load()))
 		binary.LittleEndian.PutUint64(s.resp[size+8:], uint64(s.spentByAll()))

@@ -156,6 +156,7 @@ func (s *Server) slicedConns(ctx context.Context, list []role) (fds []int, relea
 			close(stop)
 			shut(s.udp.fd)
 			listening.Wait()
+			s.udp.countDropped()
 			_ = unix.Close(s.udp.fd) // strangers' datagrams alone
 			s.udp.closeFlows()
 		}, nil
@@ -195,7 +196,8 @@ func (s *Server) crrSinks() (servers []sliceServer, release func(), err error) {
 	var mu sync.Mutex
 	var known sync.WaitGroup
 	for range min(s.run.cfg.Streams, max(1, runtime.NumCPU())) {
-		w := &crrSink{run: s.run, shared: counts, listener: fd, req: make([]byte, tokenBytes+s.run.cfg.requestBytes()), resp: make([]byte, s.run.cfg.responseBytes()+answerBytes)}
+		w := &crrSink{crrGate: newCRRGate(s.run, fd), shared: counts, resp: make([]byte, s.run.cfg.responseBytes()+answerBytes)}
+		w.serve = w.answer
 		w.conn.Store(-1)
 		known.Add(1)
 		servers = append(servers, &crrThread{crrSink: w, mu: &mu, known: &known})

@@ -22,9 +22,7 @@ type hall struct {
 	port  uint16
 	six   bool
 	flows []int // the flows' sockets by their place in roles; -1: not yet here
-	// buf and oob are for one datagram: a stranger may send many.
-	buf [2 * controlBytes]byte
-	oob [256]byte
+	in    knock
 }
 
 func openHall(r *run) (*hall, error) {
@@ -106,6 +104,7 @@ func (h *hall) run(ctx context.Context, hooks Hooks) (Report, error) {
 	}
 	close(quit)
 	<-quiet
+	h.countDropped()
 	h.closeFlows()
 	report.Strangers = h.r.strangers.Load()
 	return report, err
@@ -166,15 +165,14 @@ func (h *hall) gather(ctx context.Context) error {
 
 // hear takes what comes to the hall for up to pollInterval.
 func (h *hall) hear() error {
-	buf, oob := h.buf[:], h.oob[:]
-	n, oobn, _, from, err := unix.Recvmsg(h.fd, buf, oob, 0)
-	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
+	n, errno := h.in.receive(h.fd)
+	if temporary(errno) {
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("wait for flows: %w", err)
+	if errno != 0 {
+		return fmt.Errorf("wait for flows: %w", errno)
 	}
-	kind, index := h.r.readControl(buf[:n])
+	kind, index := h.r.readControl(h.in.buf[:n])
 	if kind != helloControl || index >= len(h.flows) {
 		h.r.strangers.Add(1)
 		return nil
@@ -182,11 +180,11 @@ func (h *hall) hear() error {
 	if h.flows[index] >= 0 {
 		return nil // said again before the flow had its socket
 	}
-	local, err := destination(oob[:oobn], h.port)
+	local, err := destination(h.in.oob[:h.in.hdr.Controllen], h.port)
 	if err != nil {
 		return err
 	}
-	h.flows[index], err = openFlow(local, from)
+	h.flows[index], err = openFlow(local, h.in.sender())
 	return err
 }
 

@@ -129,6 +129,9 @@ func (n native) Parse(p Params, server, client Output) (Measurement, error) {
 	if err := errors.Join(err, m.background()); err != nil {
 		return Measurement{}, err
 	}
+	if err := m.strangers(m.arrived()); err != nil {
+		return Measurement{}, err
+	}
 	m.end(server, client)
 	return m.m, nil
 }
@@ -167,10 +170,6 @@ func (p *parser) background() error {
 
 // end takes what every test has.
 func (p *parser) end(server, client Output) {
-	if n := p.server.Strangers + p.client.Strangers; n > 0 {
-		p.set("strangers_refused", float64(n))
-		p.warn("%d strangers were refused: something else sends to the data port; find it, or measure where it is not", n)
-	}
 	p.m.Warnings = append(p.m.Warnings, p.server.Warnings...)
 	p.m.Warnings = append(p.m.Warnings, p.client.Warnings...)
 	p.m.Warnings = append(p.m.Warnings, server.Doubts...)

@@ -27,6 +27,9 @@ func (n native) parseSlices(p Params, server, client traffic.Report) (Measuremen
 	} else {
 		err = m.slicedRoundTrips(s)
 	}
+	if err == nil {
+		err = m.strangers(m.arrivedInSlices(s))
+	}
 	if err != nil {
 		return Measurement{}, err
 	}

@@ -1,0 +1,56 @@
+package traffic
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// knock is room for one datagram at the hall. It is used again for the next: strangers
+// may send many, and what each left would not be collected before the sample is over.
+type knock struct {
+	buf  [2 * controlBytes]byte
+	oob  [256]byte
+	from unix.RawSockaddrAny
+	iov  unix.Iovec
+	hdr  unix.Msghdr
+}
+
+// receive takes the next datagram and gives its length, cut to what there is room for.
+func (k *knock) receive(fd int) (int, unix.Errno) {
+	k.iov.Base = &k.buf[0]
+	k.iov.SetLen(len(k.buf))
+	k.hdr = unix.Msghdr{Name: (*byte)(unsafe.Pointer(&k.from)), Namelen: unix.SizeofSockaddrAny, Iov: &k.iov, Control: &k.oob[0]}
+	k.hdr.SetIovlen(1)
+	k.hdr.SetControllen(len(k.oob))
+	n, _, errno := unix.Syscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&k.hdr)), 0)
+	return int(n), errno
+}
+
+// sender is the address that the last datagram came from.
+func (k *knock) sender() unix.Sockaddr {
+	if k.from.Addr.Family == unix.AF_INET {
+		a := (*unix.RawSockaddrInet4)(unsafe.Pointer(&k.from))
+		return &unix.SockaddrInet4{Port: portOf(a.Port), Addr: a.Addr}
+	}
+	a := (*unix.RawSockaddrInet6)(unsafe.Pointer(&k.from))
+	return &unix.SockaddrInet6{Port: portOf(a.Port), ZoneId: a.Scope_id, Addr: a.Addr}
+}
+
+// portOf reads a port that is in network order.
+func portOf(raw uint16) int {
+	return int(binary.BigEndian.Uint16(binary.NativeEndian.AppendUint16(nil, raw)))
+}
+
+// countDropped counts the datagrams that found the hall's buffer full: the run's own
+// go to the sockets of their flows, so these are strangers'. A kernel that cannot say
+// how many they were leaves the count as it is.
+func (h *hall) countDropped() {
+	var info [unix.SK_MEMINFO_VARS]uint32
+	size := uint32(unsafe.Sizeof(info))
+	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(h.fd), unix.SOL_SOCKET, unix.SO_MEMINFO, uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
+	if errno == 0 && size == uint32(unsafe.Sizeof(info)) {
+		h.r.strangers.Add(int64(info[unix.SK_MEMINFO_DROPS]))
+	}
+}
