@@ -9,7 +9,7 @@ export CGO_ENABLED := 0
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run test test-vm quick build image image-tools lint fmt tools cluster-binaries bench-lab bench-agreement bench-traffic bench-probes bench-null bench-conditions bench-repeat bench-variance bench-savings bench-instructions bench-ladders bench-services bench-probe-cost bpf web clean
+.PHONY: help run test test-vm quick build image image-tools lint fmt tools cluster-binaries bench-lab bench-agreement bench-traffic bench-probes bench-null bench-conditions bench-repeat bench-variance bench-savings bench-instructions bench-ladders bench-services bench-probe-cost bpf web fuzz supply-chain clean
 
 ## help: this list
 help:
@@ -51,6 +51,14 @@ image-tools: build
 ## lint: golangci-lint with the rules of .golangci.yml
 lint:
 	go run $(GOLANGCI_LINT) run --allow-parallel-runners
+
+## fuzz: run every fuzz target of the tree for FUZZTIME (10m), one after the other
+fuzz:
+	@scripts/fuzz.sh all
+
+## supply-chain: licences and SBOM of what is linked, two builds with one hash, known vulnerabilities
+supply-chain:
+	@scripts/supply-chain.sh
 
 ## fmt: gofmt every Go file
 fmt:

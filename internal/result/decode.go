@@ -52,10 +52,11 @@ func (d *decoder) sample(line []byte) (Sample, error) {
 	return s, nil
 }
 
-// mayHoldControls tells of a line with something that plain.Text could replace: JSON
-// has control characters as \u00…, and the others begin with one of these bytes.
+// mayHoldControls reports whether a line has something that plain.Text could replace: in
+// JSON control characters are escapes (\u001b, \r, \b), and the others begin with one of
+// these bytes.
 func mayHoldControls(line []byte) bool {
-	return bytes.Contains(line, []byte(`\u`)) || bytes.IndexByte(line, 0x7f) >= 0 ||
+	return bytes.IndexByte(line, '\\') >= 0 || bytes.IndexByte(line, 0x7f) >= 0 ||
 		bytes.IndexByte(line, 0xc2) >= 0 || bytes.IndexByte(line, 0xd8) >= 0 || bytes.IndexByte(line, 0xe2) >= 0
 }
 

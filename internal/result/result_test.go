@@ -188,15 +188,6 @@ func TestDeletedDirectoryIsNoticed(t *testing.T) {
 	}
 }
 
-func FuzzDecodeSample(f *testing.F) {
-	f.Add([]byte(`{"schema":1}`))
-	f.Fuzz(func(t *testing.T, line []byte) {
-		if s, err := newDecoder().sample(line); err == nil && s.Validate() != nil {
-			t.Error("an invalid record was read")
-		}
-	})
-}
-
 // A result file may come from anywhere, and is shown in terminals.
 func TestReadTextHoldsNoEscapeSequences(t *testing.T) {
 	d := newDir(t)

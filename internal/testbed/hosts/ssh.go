@@ -135,8 +135,10 @@ func unreachable(host, said string) error {
 }
 
 // unknownKey is how ssh says that it has no key of a host, under the name that
-// known_hosts has it: "host" or "[host]:port".
-var unknownKey = regexp.MustCompile(`host key is known for (?:\[([^]]+)\]:(\d+)|(\S+)) and`)
+// known_hosts has it: "host" or "[host]:port". The banner of a server may say the same,
+// and people paste the command that is made of it: only what names and addresses consist
+// of is taken.
+var unknownKey = regexp.MustCompile(`host key is known for (?:\[([A-Za-z0-9_.:%][A-Za-z0-9_.:%-]*)\]:(\d{1,5})|([A-Za-z0-9_.:%][A-Za-z0-9_.:%-]*)) and`)
 
 // scanKey is the command that adds a host's key.
 func scanKey(said string) string {

@@ -126,8 +126,8 @@ func readHost(proc, osRelease string) result.Host {
 	h.OS = strings.Trim(field(osRelease, "PRETTY_NAME", "="), `"`)
 	h.CPUModel = field(filepath.Join(proc, "cpuinfo"), "model name", ":")
 	if kib, ok := strings.CutSuffix(field(filepath.Join(proc, "meminfo"), "MemTotal", ":"), " kB"); ok {
-		if n, err := strconv.ParseInt(strings.TrimSpace(kib), 10, 64); err == nil {
-			h.MemoryBytes = n * 1024
+		if n, err := strconv.ParseUint(strings.TrimSpace(kib), 10, 52); err == nil { // more is no memory
+			h.MemoryBytes = int64(n) * 1024
 		}
 	}
 	for _, name := range hostSysctls() {

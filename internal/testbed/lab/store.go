@@ -239,7 +239,10 @@ func (s store) read(id string) (state, error) {
 		return st, err
 	}
 	if err := json.Unmarshal(data, &st); err != nil {
-		return st, fmt.Errorf("state of lab %s: %w", id, err)
+		return state{ID: id}, fmt.Errorf("state of lab %s: %w", id, err)
+	}
+	if st.ID != id { // namespaces are removed by it
+		return state{ID: id}, fmt.Errorf("state of lab %s: it names lab %q: clear what is left with cnibench lab down %s", id, st.ID, id)
 	}
 	return st, nil
 }

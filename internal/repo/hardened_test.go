@@ -1,0 +1,122 @@
+package repo
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/labtest"
+)
+
+// script runs one of scripts/ with programs that stand in for those of the machine.
+func script(t *testing.T, programs map[string]string, env []string, argv ...string) (exec.Result, error) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range programs {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := exec.NewRunner()
+	t.Cleanup(r.Close)
+	argv = append([]string{labtest.Tool(t, "bash", "bash"), filepath.Join(root, "scripts", argv[0])}, argv[1:]...)
+	return r.Run(t.Context(), exec.Cmd{Argv: argv, Env: append([]string{"PATH=" + dir + ":" + os.Getenv("PATH"), "HOME=" + dir, "BIN=" + dir}, env...)})
+}
+
+var fuzzTarget = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(`)
+
+// fuzzTargets are those of the tree, as fuzz.sh names them.
+func fuzzTargets(t *testing.T) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	for _, s := range sources(t) {
+		if s.test {
+			for _, m := range fuzzTarget.FindAllStringSubmatch(read(t, s.path), -1) {
+				all["./"+s.dir+" "+m[1]] = true
+			}
+		}
+	}
+	return all
+}
+
+// A target that the script does not find is never run.
+func TestFuzzFindsEveryTarget(t *testing.T) {
+	want := fuzzTargets(t)
+	res, err := script(t, nil, nil, "fuzz.sh", "list")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Split(strings.TrimSpace(string(res.Stdout)), "\n")
+	for _, target := range got {
+		if !want[target] {
+			t.Errorf("%s is listed, and no such target exists", target)
+		}
+		delete(want, target)
+	}
+	for target := range want {
+		t.Errorf("%s is not listed", target)
+	}
+}
+
+// The rotation of enough days has run every target.
+func TestFuzzRotationReachesEveryTarget(t *testing.T) {
+	want := fuzzTargets(t)
+	days := len(want)/4 + 1
+	for day := range days {
+		res, err := script(t, map[string]string{"go": "exit 0"}, []string{"FUZZ_DAY=" + strconv.Itoa(day)}, "fuzz.sh", "rotation")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(res.Stdout)) {
+			fields := strings.Split(strings.TrimSpace(line), "\t")
+			if fields[0] != "ok" {
+				t.Errorf("day %d: %s", day, line)
+			}
+			delete(want, fields[len(fields)-1])
+		}
+	}
+	for target := range want {
+		t.Errorf("%s is never run in %d days", target, days)
+	}
+}
+
+// A target that fails makes the script fail, after it has run the others.
+func TestFuzzFailsWithATarget(t *testing.T) {
+	res, err := script(t, map[string]string{"go": `case "$*" in *FuzzLine*) echo boom; exit 1 ;; esac`}, []string{"FUZZTIME=1s"}, "fuzz.sh", "all")
+	out := string(res.Stdout)
+	if err == nil || res.ExitCode != 1 || !strings.Contains(out, "boom\nFAILED\t") || strings.Count(out, "\nok\t") != len(fuzzTargets(t))-1 {
+		t.Errorf("status %d (%v):\n%s", res.ExitCode, err, out)
+	}
+}
+
+// What could not be looked up is neither a finding nor a clean bill.
+func TestSupplyChainSaysWhatItCouldNotCheck(t *testing.T) {
+	const report, refused = `echo '{"auditReportVersion":2}'`, `echo '{"message":"405"}'; exit 1`
+	for name, c := range map[string]struct {
+		check, npm string
+		status     int
+		want       string
+	}{
+		"all is well":    {"exit 0", report, 0, "no finding"},
+		"no database":    {"echo govulncheck: fetching vulnerabilities: no such host; exit 1", report, 4, "NOT CHECKED: vulnerabilities of Go modules"},
+		"no audit":       {"exit 0", refused, 4, "NOT CHECKED: vulnerabilities of npm packages"},
+		"vulnerable":     {"exit 3", refused, 1, "FAILED: vulnerabilities of Go modules"},
+		"it breaks":      {"echo no packages; exit 1", report, 1, "FAILED: govulncheck failed"},
+		"vulnerable npm": {"exit 0", report + "; exit 1", 1, "FAILED: vulnerabilities of npm packages"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			programs := map[string]string{
+				"go":  `printf '#!/bin/sh\n%s\n' "$CHECK" >"$BIN/govulncheck"; chmod +x "$BIN/govulncheck"`,
+				"npm": c.npm,
+			}
+			res, _ := script(t, programs, []string{"CHECK=" + c.check}, "supply-chain.sh", "vulnerabilities")
+			if out := string(res.Stdout) + string(res.Stderr); res.ExitCode != c.status || !strings.Contains(out, c.want) {
+				t.Errorf("status %d, want %d: %s", res.ExitCode, c.status, out)
+			}
+		})
+	}
+}
