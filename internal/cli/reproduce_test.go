@@ -28,6 +28,9 @@ func TestReproduceEveryPaper(t *testing.T) {
 	defer runner.Close()
 	for _, id := range names {
 		t.Run(id, func(t *testing.T) {
+			if id == "infrabuilder2024" {
+				labtest.Tool(t, "iperf3", "iperf3")
+			}
 			if id == "spiderpool-v0.8" {
 				for _, tool := range []string{"iperf3", "sockperf", "netperf"} {
 					labtest.Tool(t, tool, tool)

@@ -186,6 +186,42 @@ func TestSpiderpoolsNumbers(t *testing.T) {
 	}
 }
 
+// TestInfraBuildersNumbers compares the data with counts and sums that were made from
+// the published raw results themselves: of each test and network the mean of the runs
+// that have a value, rounded in the data to 0.001 Gbit/s and 0.001 %.
+func TestInfraBuildersNumbers(t *testing.T) {
+	type column struct {
+		values int
+		sum    float64
+	}
+	want := map[string][]column{
+		"dts": {{23, 371.1568}}, "dtm": {{23, 616.8533}}, "dus": {{23, 150.2862}, {23, 369.4154}}, "dum": {{23, 523.1780}, {23, 868.3036}},
+		"sts": {{21, 338.5194}}, "stm": {{22, 576.5514}}, "sus": {{22, 141.3812}, {22, 336.8315}}, "sum": {{22, 490.7369}, {22, 883.7415}},
+	}
+	for _, table := range load(t, "infrabuilder2024").Tables {
+		columns, ok := want[table.ID]
+		if !ok {
+			continue
+		}
+		delete(want, table.ID)
+		got := make([]column, len(columns))
+		for _, row := range table.Rows {
+			for i, v := range row.Values {
+				got[i].values++
+				got[i].sum += *v
+			}
+		}
+		for i, w := range columns {
+			if got[i].values != w.values || math.Abs(got[i].sum-w.sum) > 0.0005*float64(w.values) {
+				t.Errorf("%s, column %d: %+v; the raw results have %+v", table.ID, i, got[i], w)
+			}
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("no table for %v", want)
+	}
+}
+
 // TestSpiderpoolsRoundTrips: a request and its answer take one round trip, so
 // that the page's TCP_RR must be near 1 / (2 × sockperf's latency). One row is
 // not, and is marked.

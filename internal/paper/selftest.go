@@ -217,6 +217,9 @@ func (c contest) target(hold bool, scale float64) (low, high float64) {
 	if !c.arithmetic {
 		low, high = math.Log(max(low, 0)), math.Log(high)
 	}
+	if c.limit > 0 {
+		high = min(high, 0) // a link carries no more than it can
+	}
 	gap := inside
 	if c.arithmetic {
 		gap = inside * max(math.Abs(finite(low)), math.Abs(finite(high)), scale)

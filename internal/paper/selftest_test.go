@@ -97,3 +97,13 @@ func TestRefused(t *testing.T) {
 		t.Errorf("what is right is refused: %v", err)
 	}
 }
+
+// TestJumboFramesFillALink: with an MTU of 9000 a link carries 99 % of its rate as
+// payload, and the records made up for a claim that it is full stay below its rate.
+func TestJumboFramesFillALink(t *testing.T) {
+	papers := folder(goodPaper, strings.Replace(goodClaims, "greater\n    right: {network: host}", "fills_link", 1))
+	papers["mine/campaign.yaml"].Data = []byte(goodCampaign + "links: [10-gigabit]\nmtu: [9000]\n")
+	if _, err := Load(papers, "mine", program(t)); err != nil {
+		t.Error(err)
+	}
+}
