@@ -74,9 +74,10 @@ func (c counted) ladder(top string) (steps []step, sum, direct value, err error)
 
 // ladders writes docs/ladders.md, a table for each network.
 func ladders(w io.Writer, got counted, tops []string) {
-	fmt.Fprintf(w, "# Ladders in instructions\n\nWritten by `make bench-ladders`. What each step up from the host takes more per packet of %s %s, both ends together: "+
-		"the count of a network less that of the one below it, which lacks one thing (`ladders` in a campaign). "+
-		"They are instructions under emulation and no times, counted as [instructions.md](instructions.md) says. Kernel %s; intervals are of %.0f %%.\n",
+	fmt.Fprintf(w, "# Ladders in instructions\n\n`make bench-ladders` writes this page. It shows how many more instructions each step up from the host takes per packet of %s %s, at both ends together: "+
+		"the count of a network minus the count of the network below it, which lacks one component (`ladders` in a campaign). "+
+		"These are instructions under emulation, not times. [instructions.md](instructions.md) describes how they are counted. "+
+		"That page comes from a separate run: compare counts within one page only. Kernel %s; intervals are of %.0f %%.\n",
 		ladderTraffic().Workload, ladderTraffic().Placement, got.kernel, 100*confidence)
 	for _, top := range tops {
 		steps, sum, direct, err := got.ladder(top)

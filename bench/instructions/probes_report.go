@@ -117,7 +117,7 @@ func probeReport(w io.Writer, got counted, all plan) {
 			one.what, percents(c.Lost), percents(c.During), percents(c.Second), 100*c.Second.mean/2, 100*one.most, verdict)
 	}
 	if c, err := got.cost(allProbes().Name, counting().Name); err == nil {
-		fmt.Fprintf(w, "\nOne sampled stack takes %s instructions: the timer's interrupt, the walk up the stack, the record of it, and reading that.\n", c.PerSample)
+		fmt.Fprintf(w, "\nOne sampled stack takes %s instructions: the timer's interrupt, walking the stack, writing the record, and reading it.\n", c.PerSample)
 	}
 	if r := got.reading; r != nil {
 		readingReport(w, *r)
@@ -129,7 +129,7 @@ func readingReport(w io.Writer, r ruleReading) {
 	for _, n := range r.ReadNanoseconds {
 		read = append(read, float64(n))
 	}
-	fmt.Fprintf(w, "\n## Reading rules\n\n`netfilter` lists a node's rules before the traffic and after it: %d rules of nf_tables take %s instructions, %s a rule, each time. "+
-		"No packet waits for that. A base chain that did not count is made to, and does so for the rest of the campaign: a packet that passes one takes %s instructions, %s before (%s more).\n",
+	fmt.Fprintf(w, "\n## Reading rules\n\n`netfilter` lists a node's rules before and after the traffic. %d rules of nf_tables take %s instructions, %s a rule, each time. "+
+		"No packet waits for that. If a base chain does not count, the probe enables its counter for the rest of the campaign: a packet that passes one takes %s instructions, compared with %s before (%s more).\n",
 		r.Rules, meanOf(read), meanOf(read).times(1/float64(r.Rules)), meanOf(r.Counted), meanOf(r.Plain), difference(r.Plain, r.Counted))
 }

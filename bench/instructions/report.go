@@ -20,9 +20,9 @@ func report(w io.Writer, got, here counted, p plan) {
 	fmt.Fprint(w, preamble)
 	per := got.perTurn()
 	fmt.Fprintf(w, "Kernel %s; %d samples of %d packets or transactions each; intervals are of %.0f %%. ", got.kernel, p.Samples, p.Packets, 100*confidence)
-	fmt.Fprintf(w, "The clock, held against a loop of %d instructions a turn: %.4f ± %.4f ns a turn.\n", instructionsPerTurn, per.mean, per.half)
+	fmt.Fprintf(w, "The clock, compared with a loop of %d instructions a turn: %.4f ± %.4f ns a turn.\n", instructionsPerTurn, per.mean, per.half)
 	networks(w, got, p)
-	fmt.Fprint(w, "\n## Orders\n\nWhat theory demands, and what Qi et al. (2020) report of cycles, held against the counts.\n\n")
+	fmt.Fprint(w, "\n## Orders\n\nWhat theory requires and what Qi et al. (2020) report about cycles, compared with the counts.\n\n")
 	orderTable(w, got, orders())
 	sweeps(w, got)
 	change(w, got, here)
@@ -93,7 +93,7 @@ func orderTable(w io.Writer, got counted, orders []order) {
 			o.Claim, o.Source, o.Workload, o.Placement, o.Less, less.mean, o.More, more.mean, difference, holds)
 	}
 	if len(because) > 0 {
-		fmt.Fprintf(w, "\nThose that do not hold:\n\n%s\n", strings.Join(because, "\n"))
+		fmt.Fprintf(w, "\nOrders that do not hold:\n\n%s\n", strings.Join(because, "\n"))
 	}
 }
 

@@ -58,10 +58,10 @@ func serviceOrder(less string, count int) order {
 // serviceReport writes docs/service-instructions.md.
 func serviceReport(w io.Writer, got counted, p plan) {
 	columns := serviceCounts()
-	fmt.Fprintf(w, "# Services in instructions\n\nWritten by `make bench-services`. What a datagram to a service's address takes, both ends together "+
-		"(%s %s on %s): each is a connection of its own, so its service is looked up. So many services are on the node; "+
-		"in a list the one that is sent to stands in the middle. They are instructions under emulation and no times, counted as "+
-		"[instructions.md](instructions.md) says. Kernel %s; %d samples of %d datagrams each; intervals are of %.0f %%.\n\n| proxy |",
+	fmt.Fprintf(w, "# Services in instructions\n\n`make bench-services` writes this page. It shows how many instructions a datagram to a service's address takes at both ends together "+
+		"(%s %s on %s). Each datagram is a new connection, so the node looks its service up. The columns are numbers of services on the node; "+
+		"in a list, the service that receives the traffic is in the middle. These are instructions under emulation, not times. "+
+		"[instructions.md](instructions.md) describes how they are counted. Kernel %s; %d samples of %d datagrams each; intervals are of %.0f %%.\n\n| proxy |",
 		toServices().Workload, toServices().Placement, servicesNetwork, got.kernel, p.Samples, p.Packets, 100*confidence)
 	for _, n := range columns {
 		fmt.Fprintf(w, " %d |", n)
@@ -79,6 +79,6 @@ func serviceReport(w io.Writer, got counted, p plan) {
 	for _, n := range columns[2:] {
 		orders = append(orders, serviceOrder("nftables", n), serviceOrder("ipvs", n))
 	}
-	fmt.Fprint(w, "\n## Orders\n\nWhat theory demands, held against the counts.\n\n")
+	fmt.Fprint(w, "\n## Orders\n\nWhat theory requires, compared with the counts.\n\n")
 	orderTable(w, got, orders)
 }

@@ -67,7 +67,7 @@ func (d *decoder) checkNetwork(where place, n Network, testbed string) {
 	if found := n.Name == Detected; found || testbed == Kubernetes {
 		switch {
 		case n.Conflist != "" || n.Conflists != nil:
-			d.fail(where, "measure it in the lab", "a conflist is of the lab: a cluster has the network that it has")
+			d.fail(where, "measure it in the lab", "a conflist requires testbed lab: cnibench does not install a network on a cluster")
 		case found && testbed != Kubernetes && testbed != Hosts:
 			d.fail(where, "name the network, or write testbed: kubernetes", "a network is %s on a cluster, and the testbed is %s", Detected, testbed)
 		case !found && n.Name != result.HostNetwork:

@@ -82,19 +82,19 @@ type Found struct {
 // TheCluster is what a cluster is called in a campaign that names none.
 const TheCluster = "cluster"
 
-// clusterGivens are the keys that are no choice on a cluster.
+// clusterGivens are the keys that a campaign cannot choose on a cluster.
 func clusterGivens() []string {
 	return []string{"ladders", "links", "profiles", "mtu", "services", "service_proxies"}
 }
 
-// checkClusters holds what a campaign says of clusters against its testbed.
+// checkClusters reports keys about clusters that the campaign's testbed does not take.
 func (d *decoder) checkClusters(c *Campaign) {
 	if c.Testbed != Kubernetes {
 		if d.root.child("clusters") != nil {
-			d.fail(place{"clusters"}, "write testbed: kubernetes", "clusters are of the testbed kubernetes, not of %s", c.Testbed)
+			d.fail(place{"clusters"}, "write testbed: kubernetes", "clusters requires testbed kubernetes; this campaign uses %s", c.Testbed)
 		}
 		if d.root.child("pairs") != nil {
-			d.fail(place{"pairs"}, "write testbed: kubernetes", "pairs of nodes are of the testbed kubernetes, not of %s", c.Testbed)
+			d.fail(place{"pairs"}, "write testbed: kubernetes", "pairs requires testbed kubernetes; this campaign uses %s", c.Testbed)
 		}
 		if d.root.child("networks") == nil {
 			d.failAt(d.root, nil, "for example networks: [host, bridge]", "missing key %q", "networks")
@@ -240,13 +240,13 @@ func clusterKeys() []key {
 		{name: "kubeconfig", defDoc: "where kubectl looks", kind: "path of a kubeconfig", example: "./with-cilium.kubeconfig",
 			doc: "The file. Relative paths are relative to the campaign file."},
 		{name: "nodes", defDoc: "the first two that take pods", kind: "node", minItems: 2, example: "[node-a, node-b]",
-			doc: "The node of the client and that of the server. Inside one node the client's is measured. With pairs: all nodes that are measured."},
+			doc: "The client's node and the server's node. Paths inside one node use the client's. With pairs: all nodes to measure."},
 		{name: "zones", defDoc: "any", kind: "zone", minItems: 2, repeats: true, example: "[eu-1a, eu-1b]",
-			doc: "In place of nodes: the zones (label topology.kubernetes.io/zone) of the client's and the server's node. With pairs: the zones whose nodes are measured."},
+			doc: "The zones (label topology.kubernetes.io/zone) of the client's and the server's node, instead of nodes. With pairs: the zones whose nodes are measured."},
 		{name: "namespace", defDoc: "namespaces of the run's own", kind: "name of a namespace", pattern: namespaceName, patternDoc: "at most 63 small letters, digits and dashes, no dash first or last", example: "team-a",
-			doc: "A namespace that is there, for a user who may make none: all that the run makes is in it, carries the run's label and is deleted by it; the namespace stays."},
+			doc: "An existing namespace, for users who cannot create one. The run creates everything in it, labels what it creates, and deletes that at the end. The namespace stays."},
 		{name: "switch", defDoc: "it has its network", kind: "word of a command", minItems: 1, repeats: true, example: "[[helm, upgrade, --install, cilium, ./cilium], [kubectl, -n, kube-system, rollout, status, ds/cilium]]",
-			doc: "Commands that give the cluster its network, each a list of a program and its arguments (no shell), run in the campaign file's folder with the cluster's KUBECONFIG. For one cluster that is measured with several networks, under several names: one after the other, each all of its blocks, as a network cannot be switched between samples. Needs network."},
+			doc: "Commands that install the cluster's network. Each is a list of a program and its arguments, without a shell. They run in the campaign file's folder with the cluster's KUBECONFIG. Use them to measure one cluster with several networks, under several names. cnibench measures all blocks of one network before it switches to the next, because a network cannot be switched between samples. Requires network."},
 		{name: "network", defDoc: "what is detected", kind: "network name", pattern: networkName, patternDoc: "small letters, digits, dots, dashes and underscores, with at most one slash (family/variant)", example: "cilium/native",
 			doc: "What the network is detected as after switch; where it is not, its samples are failed with what was found."},
 	}

@@ -15,22 +15,24 @@ func Manual(known Known, example string) string {
 	b.WriteString(`<!-- Made from internal/campaign/keys.go: go test ./internal/campaign -update -->
 # The campaign file
 
-A campaign is a matrix: every network on every path, link, profile, MTU and address family with every traffic is a *cell*. cnibench measures one sample of every cell in random order (a *block*), and block after block until every efficiency is known well enough.
+A campaign is a matrix. Each combination of network, path, link, profile, MTU, address family and workload is a *cell*. cnibench measures one sample of every cell in random order (a *block*). It measures further blocks until every efficiency is known precisely enough.
 
 `)
 	fmt.Fprintf(&b, "```yaml\n%s```\n\n", example)
-	b.WriteString("`cnibench run FILE --dry-run` shows the cells, the order and the expected time, and measures nothing. " +
-		"Editors check and complete a campaign with the [JSON Schema](campaign.schema.json); for those that use yaml-language-server, begin the file with\n\n" +
+	b.WriteString("`cnibench run FILE --dry-run` shows the cells, their order and the expected time, and measures nothing. " +
+		"Editors check and complete a campaign with the [JSON Schema](campaign.schema.json). If your editor uses yaml-language-server, begin the file with\n\n" +
 		"```yaml\n# yaml-language-server: $schema=docs/campaign.schema.json\n```\n\n" +
-		"The file is read strictly: a key that is not known, a wrong type or an impossible value is an error that names the line, the column and what was expected; all errors are told at once. " +
-		"Where a list is expected, write a list, even of one. Numbers are plain decimals (`1500`, `0.5`, `1e9`). One file holds one campaign; anchors, aliases and tags are not taken.\n")
+		"cnibench reads the file strictly. An unknown key, a wrong type or an impossible value is an error that names the line, the column and the expected value. cnibench reports all errors at once. " +
+		"Where a key takes a list, write a list, even with one value. Numbers are plain decimals (`1500`, `0.5`, `1e9`). One file holds one campaign. Anchors, aliases and tags are refused.\n")
 	section(&b, "Keys", reflect.TypeFor[Campaign](), known)
-	b.WriteString("\nA network of your own brings its CNI configuration, and is attached by its plugins as a built-in one is:\n\n" +
+	b.WriteString("\nTo measure your own network, name its CNI configuration. cnibench attaches pods with its plugins, as for a built-in network:\n\n" +
 		"```yaml\nnetworks:\n  - host\n  - {name: mine, conflist: ./10-mine.conflist}\n```\n")
+	b.WriteString("\n`clusters` lists the clusters of testbed kubernetes; [kubernetes.md](kubernetes.md) has examples.\n")
+	section(&b, "clusters", reflect.TypeFor[Cluster](), known)
 	section(&b, "networks", reflect.TypeFor[Network](), known)
 	section(&b, "paths", reflect.TypeFor[Path](), known)
 	section(&b, "workloads", reflect.TypeFor[Workload](), known)
-	b.WriteString("\nEvery value of `test`, `protocol`, `message_bytes` … is combined with every other. A workload takes only the keys listed for it:\n\n| workload | what it is | keys | tests or protocols |\n|---|---|---|---|\n")
+	b.WriteString("\ncnibench combines every value of `test`, `protocol`, `message_bytes` … with every other. A workload takes only the keys listed for it:\n\n| workload | what it is | keys | tests or protocols |\n|---|---|---|---|\n")
 	for _, s := range known.Workloads {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.Name, cell(s.Summary), codes(taken(s)), codes(append(s.Tests[:len(s.Tests):len(s.Tests)], s.Protocols...)))
 	}

@@ -50,17 +50,17 @@ func reproduceCommand(stdout, stderr io.Writer) *cobra.Command {
 	var f reproduceFlags
 	cmd := &cobra.Command{
 		Use:   "reproduce PAPER",
-		Short: "measure a published study again and say which of its claims hold here",
-		Long: `reproduce runs the campaign of a published study, shows each of its tables and
-figures next to what was measured, and says of each of its claims whether it is
-reproduced, contradicted, undecided (and how many more blocks would decide it)
-or not measurable here (and why).
+		Short: "repeat a published study and judge its claims",
+		Long: `reproduce runs the campaign of a published study. It shows each table and figure next
+to the measured values, and gives each claim a verdict: reproduced, contradicted,
+undecided (with the number of blocks that would decide it) or not measurable here
+(with the reason).
 
-"cnibench list papers" names the studies. Before it starts, reproduce says which
-claims this testbed can decide. With --for it measures the cells of as many claims as
-fit into a time, with short samples; cells whose claims are decided are measured no
-longer. --dry-run prints the plan and the time. With --from nothing is measured: the
-records of any campaign are compared with the study.`,
+"cnibench list papers" lists the studies. Before it starts, reproduce lists the claims
+that this testbed can decide. With --for, it measures with short samples the cells of
+as many claims as fit into that time. It stops measuring cells whose claims are decided.
+--dry-run prints the plan and the time. --from measures nothing: it compares the
+records of any campaign with the study.`,
 		Example: `  cnibench reproduce volpert2022 --for 10m
   cnibench reproduce spiderpool-v0.8 --dry-run
   cnibench reproduce lim2020 --from results/lim2020-1`,
@@ -81,10 +81,10 @@ records of any campaign are compared with the study.`,
 	}
 	flags := cmd.Flags()
 	f.run.add(flags)
-	flags.DurationVar(&f.budget, "for", 0, "measure for this long, as 10m: the cells of as many claims as fit (default: all of them, for as long as the study's campaign says)")
+	flags.DurationVar(&f.budget, "for", 0, "measure the cells of as many claims as fit into this time, such as 10m (default: all claims, for the time in the study's campaign)")
 	flags.BoolVar(&f.quick, "quick", false, "deprecated: the same as --for 10m")
-	flags.StringVar(&f.from, "from", "", "measure nothing: compare the records in this result directory with the study; with --out the reports are written there")
-	flags.StringVar(&f.papers, "papers", "", "folder of papers, in place of those that are built in")
+	flags.StringVar(&f.from, "from", "", "measure nothing: compare the records in this result directory with the study; --out writes the reports to a directory")
+	flags.StringVar(&f.papers, "papers", "", "folder of papers to use instead of the built-in ones")
 	for _, name := range []string{"quick", "null-test"} {
 		flags.Lookup(name).Hidden = true
 	}

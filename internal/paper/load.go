@@ -179,13 +179,13 @@ func say(e *jsonschema.ValidationError) (message, hint string) {
 		return "expected a number above 0", ""
 	case *kind.OneOf:
 		if len(e.InstanceLocation) > 0 && e.InstanceLocation[0] == "tables" {
-			return "expected exactly one of ours, not_yet and no_data", "say which cells regenerate it, or why none does"
+			return "expected exactly one of ours, not_yet and no_data", "name the cells that regenerate it, or the reason why none does"
 		}
-		return "expected metric, left and relation, or not_yet", "say how it is measured, or why it cannot be"
+		return "expected metric, left and relation, or not_yet", "write how it is measured, or the reason why it cannot be"
 	case *kind.Pattern:
 		return fmt.Sprintf("%q is no name", k.Got), "small letters, digits, dots, dashes and underscores"
 	}
-	return fmt.Sprintf("not as the schema says: %s", strings.Join(e.ErrorKind.KeywordPath(), "/")), "docs/adding-a-paper.md says what is expected"
+	return fmt.Sprintf("not as the schema says: %s", strings.Join(e.ErrorKind.KeywordPath(), "/")), "docs/adding-a-paper.md describes the keys"
 }
 
 func quoted(names []string) string {

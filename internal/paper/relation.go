@@ -43,7 +43,7 @@ func relations() []relation {
 		{"greater", pairs, []string{"right"}, amount, "left is more than right: at least `by` more, at most `up_to` more. Without either it is contradicted where left is at most 3 % more.", up},
 		{"less", pairs, []string{"right"}, amount, "left is less than right, in the same way.", down},
 		{"better", pairs, []string{"right"}, amount, "greater, or less for a metric of which less is better.", betterBounds},
-		{"worse", pairs, []string{"right"}, amount, "The other way round.", func(c Claim, lower bool) bounds { return betterBounds(c, !lower) }},
+		{"worse", pairs, []string{"right"}, amount, "less, or greater for a metric of which less is better.", func(c Claim, lower bool) bounds { return betterBounds(c, !lower) }},
 		{"not_greater", pairs, []string{"right"}, []string{"within"}, "left is at most `within` more than right (3 % by default).", func(c Claim, _ bool) bounds { return within(0, 1+margin(c)) }},
 		{"not_less", pairs, []string{"right"}, []string{"within"}, "left is at most `within` less than right (3 % by default).", func(c Claim, _ bool) bounds { return within(1/(1+margin(c)), math.Inf(1)) }},
 		{"indistinguishable", pairs, []string{"right", "within"}, nil, "left / right is within 1 / (1 + `within`) and 1 + `within`.", func(c Claim, _ bool) bounds { return within(1/(1+c.Within), 1+c.Within) }},
@@ -52,13 +52,13 @@ func relations() []relation {
 		{"value_within", alone, []string{"range"}, nil, "left is within `range`, in the metric's base unit.", inRange},
 		{"link_share_within", share, []string{"range"}, nil, "left is within `range` as a share of what its link can carry.", inRange},
 		{"fills_link", share, nil, nil, "left reaches 99 % of what its link can carry.", func(Claim, bool) bounds { return within(fills, math.Inf(1)) }},
-		{"short_of_link", share, nil, nil, "It does not.", func(Claim, bool) bounds { return within(0, math.Nextafter(fills, 0)) }},
+		{"short_of_link", share, nil, nil, "left reaches less than 99 % of what its link can carry.", func(Claim, bool) bounds { return within(0, math.Nextafter(fills, 0)) }},
 		{"rises_with", series, []string{"factor"}, amount, "The last of the left cells by `factor` is more than the first, and no step between is shown to fall by more than 3 %.", up},
-		{"falls_with", series, []string{"factor"}, amount, "The same, falling.", down},
-		{"rises_beyond", beyond, []string{"factor", "at"}, amount, "The left cell with the greatest `factor` is more than that at `at`.", up},
-		{"falls_beyond", beyond, []string{"factor", "at"}, amount, "The same, less.", down},
-		{"grows_more", growth, []string{"factor", "right"}, amount, "The last of the left cells by `factor`, divided by the first, is more than the same of the right cells.", up},
-		{"grows_less", growth, []string{"factor", "right"}, amount, "The same, less.", down},
+		{"falls_with", series, []string{"factor"}, amount, "The last of the left cells by `factor` is less than the first, and no step between is shown to rise by more than 3 %.", down},
+		{"rises_beyond", beyond, []string{"factor", "at"}, amount, "The left cell with the greatest `factor` is more than the cell at `at`.", up},
+		{"falls_beyond", beyond, []string{"factor", "at"}, amount, "The left cell with the greatest `factor` is less than the cell at `at`.", down},
+		{"grows_more", growth, []string{"factor", "right"}, amount, "The last of the left cells by `factor`, divided by the first, is more than the same ratio of the right cells.", up},
+		{"grows_less", growth, []string{"factor", "right"}, amount, "The last of the left cells by `factor`, divided by the first, is less than the same ratio of the right cells.", down},
 	}
 }
 

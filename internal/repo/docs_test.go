@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/cnibench/cnibench/internal/cli"
 )
@@ -147,17 +148,85 @@ func parses(args []string, prose bool) error {
 	return cmd.ValidateArgs(cmd.Flags().Args())
 }
 
-// TestLinksInDocuments: what a document links to in this tree is there.
+// TestLinksInDocuments: every file and every heading that a document links to in
+// this tree exists.
 func TestLinksInDocuments(t *testing.T) {
-	link := regexp.MustCompile(`\]\(([^)#\s]+)`)
 	for _, path := range files(t, ".md") {
-		for _, m := range link.FindAllStringSubmatch(read(t, path), -1) {
-			if strings.Contains(m[1], "://") {
+		for _, problem := range brokenLinks(path, read(t, path), func(p string) (string, error) {
+			text, err := os.ReadFile(filepath.Join(root, p))
+			if err != nil {
+				_, err = os.Stat(filepath.Join(root, p)) // a folder is not read
+			}
+			return string(text), err
+		}) {
+			t.Error(problem)
+		}
+	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)\s]*))?\)`)
+
+// brokenLinks names the links of a document whose file or heading does not exist.
+func brokenLinks(path, text string, open func(string) (string, error)) []string {
+	var out []string
+	for _, m := range link.FindAllStringSubmatch(proseOf(text), -1) {
+		if strings.Contains(m[1], "://") {
+			continue
+		}
+		target, there := path, text
+		if m[1] != "" {
+			var err error
+			target = filepath.Join(filepath.Dir(path), m[1])
+			if there, err = open(target); err != nil {
+				out = append(out, fmt.Sprintf("%s links to %s: %v", path, m[1], err))
 				continue
 			}
-			if _, err := os.Stat(filepath.Join(root, filepath.Dir(path), m[1])); err != nil {
-				t.Errorf("%s links to %s: %v", path, m[1], err)
-			}
+		}
+		if m[2] != "" && strings.HasSuffix(target, ".md") && !slices.Contains(anchors(there), m[2]) {
+			out = append(out, fmt.Sprintf("%s links to %s#%s, a heading that does not exist", path, m[1], m[2]))
+		}
+	}
+	return out
+}
+
+// anchors are the names that headings have in links: small letters, without
+// punctuation, spaces as dashes.
+func anchors(text string) []string {
+	var out []string
+	for _, line := range strings.Split(proseOf(text), "\n") {
+		if title := strings.TrimLeft(line, "#"); title != line && strings.HasPrefix(title, " ") {
+			out = append(out, strings.Map(func(r rune) rune {
+				switch {
+				case r == ' ':
+					return '-'
+				case r == '-', r == '_', unicode.IsLetter(r), unicode.IsDigit(r):
+					return unicode.ToLower(r)
+				}
+				return -1
+			}, strings.TrimSpace(title)))
+		}
+	}
+	return out
+}
+
+// TestLinkSearch checks the search itself.
+func TestLinkSearch(t *testing.T) {
+	open := func(p string) (string, error) {
+		if p == "docs/b.md" {
+			return "# B: the *second*, in `full`\n", nil
+		}
+		return "", os.ErrNotExist
+	}
+	for text, want := range map[string]int{
+		"[b](b.md)":                          0,
+		"[b](b.md#b-the-second-in-full)":     0,
+		"[b](b.md#second)":                   1,
+		"[c](c.md#second)":                   1,
+		"# Here\n[here](#here) [no](#there)": 1,
+		"[x](https://example.invalid/a#b)":   0,
+	} {
+		if got := brokenLinks("docs/a.md", text, open); len(got) != want {
+			t.Errorf("%q: %d findings, want %d: %v", text, len(got), want, got)
 		}
 	}
 }

@@ -18,20 +18,20 @@ const (
 	memoryPatience = 2 * time.Second
 	// restBytes is what may move while it is at rest.
 	restBytes = 128 << 10
-	// leastAboveRest is how many times more than that something must be to be told
-	// from it: it is then known to 10 %.
+	// leastAboveRest is how many times larger than that a difference must be to be
+	// recorded: it is then known to 10 %.
 	leastAboveRest = 10
 	// leastPodsWeighed is below what pods' memory is not asked for: the part of so
 	// few is always less than that.
 	leastPodsWeighed = 10
 )
 
-// errRestless tells that what was added cannot be told from what moves by itself.
-var errRestless = errors.New("memory: the kernel's moved too much by itself for the pods' part to be told from it: add more pods, or end other programs")
+// errRestless reports that the pods' memory is lost in the kernel's own changes.
+var errRestless = errors.New("memory: the kernel's memory changed too much on its own to measure the pods' share: add more pods, or stop other programs")
 
 // moreMemory is how much more memory the kernel and the network's processes on
-// node 1 have after something was done. A difference that cannot be told is nil,
-// for errRestless.
+// node 1 have after something was done. A difference that is lost in the kernel's
+// own changes is nil, with errRestless.
 func (c *cluster) moreMemory(ctx context.Context, do func() error) (kernel, processes *float64, err error) {
 	memory := probe.Memory{Proc: "/proc", Sys: "/sys"}
 	before, restless, err := atRest(ctx, memory.Kernel)
