@@ -14,14 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
-func compareCommand(stdout, stderr io.Writer) *cobra.Command {
-	var format, output, threshold, baseline string
-	var failOn []string
-	var force, asJSON bool
-	cmd := &cobra.Command{
-		Use:   "compare BASE_DIR NEW_DIR",
-		Short: "compare two results: which cells got worse or better, beyond a threshold and beyond chance",
-		Long: `compare compares a new result directory with a base, cell by cell. A cell is
+const compareLong = `compare compares a new result directory with a base, cell by cell. A cell is
 worse or better only where the difference is beyond the threshold and beyond
 chance, over all cells together. Efficiencies are compared where both sides have
 them: a change of the machine itself cancels out.
@@ -37,7 +30,16 @@ of a tool that no compared cell uses, or nodes with new names and the same hardw
 and software.
 
 With --baseline latest-of, BASE_DIR is a folder of results, and the newest complete
-result in it is the base.`,
+result in it is the base.`
+
+func compareCommand(stdout, stderr io.Writer) *cobra.Command {
+	var format, output, threshold, baseline string
+	var failOn []string
+	var force, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "compare BASE_DIR NEW_DIR",
+		Short: "compare two results: which cells got worse or better, beyond a threshold and beyond chance",
+		Long:  compareLong,
 		Example: `  cnibench compare results/main results/branch --threshold 3%
   cnibench compare --baseline latest-of results/main results/branch --fail-on worse,broken,undecided
   cnibench compare results/main results/branch --format markdown`,
