@@ -14,21 +14,34 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
-func compareCommand(stdout, stderr io.Writer) *cobra.Command {
-	var format, output, threshold string
-	var force, asJSON bool
-	cmd := &cobra.Command{
-		Use:   "compare BASE_DIR NEW_DIR",
-		Short: "compare two results: which cells got worse or better, beyond a threshold and beyond chance",
-		Long: `compare compares a new result directory with a base, cell by cell. A cell is
+const compareLong = `compare compares a new result directory with a base, cell by cell. A cell is
 worse or better only where the difference is beyond the threshold and beyond
 chance, over all cells together. Efficiencies are compared where both sides have
 them: a change of the machine itself cancels out.
 
-The exit status is 3 when a cell got worse. When kernel, CPU, MTU, versions or
-settings differ between the sides, each is named and the comparison is refused,
-unless --anyway is given.`,
+The exit status is 3 when a cell got worse or every new sample of it failed. With
+--fail-on undecided it is 5 when no cell got worse but some cannot be decided; the
+output states how long the next run must be to decide them.
+
+When kernel, CPU, MTU, versions or settings differ between the sides and a compared
+cell depends on them, each is named and the comparison is refused, unless --anyway
+is given. Differences that no compared cell depends on are only listed: the version
+of a tool that no compared cell uses, or nodes with new names and the same hardware
+and software.
+
+With --baseline latest-of, BASE_DIR is a folder of results, and the newest complete
+result in it is the base.`
+
+func compareCommand(stdout, stderr io.Writer) *cobra.Command {
+	var format, output, threshold, baseline string
+	var failOn []string
+	var force, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "compare BASE_DIR NEW_DIR",
+		Short: "compare two results: which cells got worse or better, beyond a threshold and beyond chance",
+		Long:  compareLong,
 		Example: `  cnibench compare results/main results/branch --threshold 3%
+  cnibench compare --baseline latest-of results/main results/branch --fail-on worse,broken,undecided
   cnibench compare results/main results/branch --format markdown`,
 		Args: usageArgs(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -42,28 +55,28 @@ unless --anyway is given.`,
 			if err != nil {
 				return usageError{fmt.Errorf("--threshold: %w", err)}
 			}
-			c, err := compareDirs(args[0], args[1], share)
+			status, err := failStatus(failOn)
+			if err != nil {
+				return err
+			}
+			base, err := baseOf(baseline, args[0], args[1], stderr)
+			if err != nil {
+				return usageError{err}
+			}
+			c, err := compareDirs(base, args[1], share)
 			if err != nil {
 				return usageError{err}
 			}
 			if err := sayDifferences(c, force, stderr); err != nil {
 				return err
 			}
-			var buf bytes.Buffer
-			opt := reportOptions(stdout)
-			opt.Color = opt.Color && output == ""
-			if err := report.WriteComparison(&buf, format, c, opt); err != nil {
+			if err := writeComparison(stdout, output, format, c); err != nil {
 				return err
 			}
-			if output != "" {
-				err = result.WriteFile(output, buf.Bytes())
-			} else {
-				_, err = stdout.Write(buf.Bytes())
+			if s := status(c); s != exitOK {
+				return silentError{s}
 			}
-			if err == nil && c.Regression {
-				return silentError{exitRegression}
-			}
-			return err
+			return nil
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "terminal", strings.Join(report.ComparisonFormats(), ", "))
@@ -71,7 +84,23 @@ unless --anyway is given.`,
 	cmd.Flags().StringVar(&threshold, "threshold", "3%", "relative difference that matters")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this file, atomically")
 	cmd.Flags().BoolVar(&force, "anyway", false, "compare although kernel, CPU, MTU, versions or settings differ")
+	cmd.Flags().StringSliceVar(&failOn, "fail-on", []string{failWorse, failBroken}, "what ends with an exit status other than 0: a list of worse, broken, undecided")
+	cmd.Flags().StringVar(&baseline, "baseline", baseResult, "what BASE_DIR is: result (a result directory) or latest-of (a folder of results, of which the newest complete one is the base)")
 	return cmd
+}
+
+func writeComparison(stdout io.Writer, output, format string, c stat.Comparison) error {
+	var buf bytes.Buffer
+	opt := reportOptions(stdout)
+	opt.Color = opt.Color && output == ""
+	if err := report.WriteComparison(&buf, format, c, opt); err != nil {
+		return err
+	}
+	if output != "" {
+		return result.WriteFile(output, buf.Bytes())
+	}
+	_, err := stdout.Write(buf.Bytes())
+	return err
 }
 
 // sayDifferences refuses sides that were not measured alike; forced, it warns.
@@ -101,7 +130,7 @@ func compareDirs(baseDir, newDir string, threshold float64) (stat.Comparison, er
 			return stat.Comparison{}, err
 		}
 	}
-	return stat.Compare(sides[0], sides[1], stat.CompareOptions{Options: opt, Threshold: threshold}), nil
+	return stat.Compare(sides[0], sides[1], stat.CompareOptions{Options: opt, Threshold: threshold, Tools: toolsOf, KnownTools: allTools()}), nil
 }
 
 // parseShare reads "3%" or "0.03".

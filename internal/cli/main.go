@@ -25,6 +25,7 @@ const (
 	exitUsage         = 2
 	exitRegression    = 3
 	exitSamplesFailed = 4
+	exitUndecided     = 5
 )
 
 // exitTable is the table of exit statuses: one line each, for help and documents.
@@ -33,8 +34,9 @@ func exitTable() []string {
 		fmt.Sprintf("%d  success", exitOK),
 		fmt.Sprintf("%d  failure", exitFailed),
 		fmt.Sprintf("%d  wrong usage or bad input", exitUsage),
-		fmt.Sprintf("%d  compare: a cell got worse", exitRegression),
+		fmt.Sprintf("%d  compare: a cell got worse or broke (see --fail-on)", exitRegression),
 		fmt.Sprintf("%d  run: finished, but samples failed and no retry replaced them", exitSamplesFailed),
+		fmt.Sprintf("%d  compare --fail-on undecided: no cell got worse, but some cannot be decided", exitUndecided),
 	}
 }
 

@@ -59,6 +59,11 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			env.Setenv("EXAMPLES", examples)
+			recorded, err := filepath.Abs("../result/testdata/v1")
+			if err != nil {
+				return err
+			}
+			env.Setenv("RECORDED", recorded)
 			// Scripts run side by side: each sees its own labs alone.
 			env.Setenv("CNIBENCH_STATE_DIR", filepath.Join(env.WorkDir, "labs"))
 			env.Defer(func() {

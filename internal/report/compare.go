@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/stat"
@@ -100,7 +101,44 @@ func comparisonWords(c stat.Comparison) []string {
 	for _, x := range c.Differences {
 		out = append(out, "The sides were not measured alike: "+x)
 	}
+	for _, x := range c.Harmless {
+		out = append(out, "Differs, and matters for no compared cell: "+x)
+	}
+	if s := needsWords(c); s != "" {
+		out = append(out, s)
+	}
 	return out
+}
+
+// needsWords says how long the next run must be to decide the undecided cells; empty
+// where none is, or nothing can be estimated.
+func needsWords(c stat.Comparison) string {
+	var n stat.Needs
+	open, known := c.Undecided(), 0
+	for _, x := range open {
+		if x.Needs == nil {
+			continue
+		}
+		known++
+		n.BaseToo = n.BaseToo || x.Needs.BaseToo
+		n.Blocks, n.Seconds = max(n.Blocks, x.Needs.Blocks), max(n.Seconds, x.Needs.Seconds)
+	}
+	if known == 0 {
+		return ""
+	}
+	which := count(known, "undecided cell", "undecided cells")
+	if known < len(open) {
+		which = fmt.Sprintf("%d of %s", known, count(len(open), "undecided cell", "undecided cells"))
+	}
+	long := unit.Rough(n.Blocks) + " blocks"
+	if n.Seconds > 0 {
+		long += " (about " + unit.Rough(int(math.Ceil(n.Seconds))) + " s)"
+	}
+	sides := "the next run must have about " + long
+	if n.BaseToo {
+		sides = "a new base and the next run must have about " + long + " each"
+	}
+	return fmt.Sprintf("To decide %s at %g %%, %s, if change and noise stay what they are.", which, 100*c.Threshold, sides)
 }
 
 // comparedBy says which figures were compared.

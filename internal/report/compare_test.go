@@ -154,3 +154,21 @@ func TestComparisonIsHarmless(t *testing.T) {
 		}
 	}
 }
+
+// TestComparisonSaysHowLongTheNextRunMustBe: the longest of the undecided cells counts.
+func TestComparisonSaysHowLongTheNextRunMustBe(t *testing.T) {
+	open := func(n *stat.Needs) stat.CellComparison {
+		c := compared(cellOf("macvlan", "tcp_rr", 64), 29220, 0.98, 0.05, stat.CannotTell)
+		c.Needs = n
+		return c
+	}
+	for want, cells := range map[string][]stat.CellComparison{
+		"": {open(nil), compared(cellOf("host", "tcp_rr", 64), 1, 1, 0.01, stat.Same)},
+		"To decide 2 undecided cells at 3 %, the next run must have about 40 blocks (about 160 s), if change and noise stay what they are.":               {open(&stat.Needs{Blocks: 12, Seconds: 48}), open(&stat.Needs{Blocks: 40, Seconds: 160})},
+		"To decide 1 of 2 undecided cells at 3 %, a new base and the next run must have about 1,200 blocks each, if change and noise stay what they are.": {open(nil), open(&stat.Needs{Blocks: 1200, BaseToo: true})},
+	} {
+		if got := needsWords(stat.Comparison{Confidence: 0.95, Threshold: 0.03, Cells: cells}); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -17,6 +17,11 @@ type CompareOptions struct {
 	Options
 	// Threshold is the relative difference that matters, 0.03 for 3 %.
 	Threshold float64
+	// Tools names the programs that make a cell's traffic, none where cnibench itself
+	// does. Nil: every difference between tools matters for every cell.
+	Tools func(result.Cell) []string
+	// KnownTools are all that Tools can name. Any other tool matters for every cell.
+	KnownTools []string
 }
 
 // Verdict is what is said of a cell that both sides have.
@@ -58,6 +63,11 @@ type CellComparison struct {
 	Verdict  Verdict `json:"verdict"`
 	// Why adds to CannotTell and Broken.
 	Why string `json:"why,omitempty"`
+	// Needs is what the next run takes to decide a cell that CannotTell; nil where
+	// nothing can be estimated.
+	Needs *Needs `json:"needs,omitempty"`
+
+	x, y moments // of the logs that were compared, base and new
 }
 
 // Comparison is two result sets held against each other.
@@ -69,8 +79,11 @@ type Comparison struct {
 	// OnlyBase and OnlyNew are cells of one side alone.
 	OnlyBase []result.Cell `json:"only_base,omitempty"`
 	OnlyNew  []result.Cell `json:"only_new,omitempty"`
-	// Differences names what differs between the environments, "kernel: 6.1 → 6.18".
+	// Differences names what differs between the environments and matters for a
+	// compared cell, "kernel: 6.1 → 6.18".
 	Differences []string `json:"differences,omitempty"`
+	// Harmless names what differs and matters for no compared cell.
+	Harmless []string `json:"harmless_differences,omitempty"`
 	// Regression: at least one cell is Worse or Broken (exit status 3).
 	Regression bool `json:"regression"`
 }
@@ -80,8 +93,7 @@ type Comparison struct {
 // 1 − Confidence over all cells together.
 func Compare(base, next Side, opt CompareOptions) Comparison {
 	b, n := collect(base.Samples, opt.Options), collect(next.Samples, opt.Options)
-	out := Comparison{Confidence: b.opt.Confidence, Threshold: opt.Threshold,
-		Differences: differences(base.Environment, next.Environment)}
+	out := Comparison{Confidence: b.opt.Confidence, Threshold: opt.Threshold}
 	var ps []float64
 	for _, d := range b.cells {
 		e := n.byCell[d.cell]
@@ -106,6 +118,8 @@ func Compare(base, next Side, opt CompareOptions) Comparison {
 		}
 		out.Regression = out.Regression || c.Verdict == Worse || c.Verdict == Broken
 	}
+	out.needs(secondsPerBlock(next.Samples))
+	out.differences(base.Environment, next.Environment, opt)
 	return out
 }
 
@@ -157,7 +171,8 @@ func compareCell(b, n *campaign, d, e *cellData) CellComparison {
 		out.Verdict, out.Why = CannotTell, "nothing above zero was measured on one side"
 		return out
 	}
-	change, p := welch(momentsOf(x), momentsOf(y), b.opt.Confidence)
+	out.x, out.y = momentsOf(x), momentsOf(y)
+	change, p := welch(out.x, out.y, b.opt.Confidence)
 	out.Change, out.P = &change, p
 	if change.Low == nil {
 		out.Verdict, out.Why = CannotTell, "an interval takes 2 blocks on each side"
@@ -198,19 +213,6 @@ func welch(x, y moments, confidence float64) (Estimate, float64) {
 	h := tQuantile(dof, 1-(1-confidence)/2) * math.Sqrt(vx+vy)
 	e.bound(math.Exp(diff-h), math.Exp(diff+h), confidence)
 	return e, tTest(diff/math.Sqrt(vx+vy), dof)
-}
-
-// differences names what differs between two environments.
-func differences(a, b result.Environment) []string {
-	var out []string
-	for _, f := range []struct{ what, a, b string }{
-		{"testbed", a.Testbed, b.Testbed}, {"OS", a.Host.OS, b.Host.OS},
-	} {
-		if f.a != f.b {
-			out = append(out, f.what+": "+orUnknown(f.a)+" → "+orUnknown(f.b))
-		}
-	}
-	return append(out, result.ChangedSettings(a, b)...)
 }
 
 func orUnknown(s string) string {

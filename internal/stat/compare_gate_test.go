@@ -1,0 +1,125 @@
+package stat
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+func toolsOf(c result.Cell) []string {
+	if c.Workload == "iperf3" {
+		return []string{"iperf3"}
+	}
+	return nil
+}
+
+// TestDifferencesThatMatter: a difference is one of the comparison only where a compared
+// cell depends on it; the others are listed apart.
+func TestDifferencesThatMatter(t *testing.T) {
+	native, tool := cellOf("x"), cellOf("x")
+	tool.Workload = "iperf3"
+	native.Cluster, tool.Cluster = "c", "c"
+	node := result.NodeFacts{OS: "Debian 12", Kernel: "6.1", CPUs: 4, MemoryBytes: 1}
+	env := func(version, iperf3, cni string, nodes map[string]result.NodeFacts) result.Environment {
+		e := result.Environment{Version: version, Testbed: "kubernetes", Tools: map[string]string{"iperf3": iperf3, "cni/bridge": cni},
+			Clusters: map[string]result.ClusterFacts{"c": {Nodes: nodes}}, Places: map[string]result.PlaceFacts{}}
+		for name := range nodes {
+			e.Places["pod-client-1 on "+name] = result.PlaceFacts{}
+		}
+		return e
+	}
+	base := env("1", "3.12", "1.1", map[string]result.NodeFacts{"n1": node})
+	for name, c := range map[string]struct {
+		cells     []result.Cell
+		next      result.Environment
+		differ    []string
+		harmless  []string
+		onTestbed string
+	}{
+		"version, native":         {[]result.Cell{native}, env("2", "3.12", "1.1", base.Clusters["c"].Nodes), []string{"cnibench: 1 → 2"}, nil, ""},
+		"version, tool":           {[]result.Cell{tool}, env("2", "3.12", "1.1", base.Clusters["c"].Nodes), nil, []string{"cnibench: 1 → 2"}, ""},
+		"version, tool in a lab":  {[]result.Cell{tool}, env("2", "3.12", "1.1", base.Clusters["c"].Nodes), []string{"cnibench: 1 → 2"}, nil, "lab"},
+		"version, both":           {[]result.Cell{native, tool}, env("2", "3.12", "1.1", base.Clusters["c"].Nodes), []string{"cnibench: 1 → 2 (matters for 1 of 2 cells)"}, nil, ""},
+		"tool":                    {[]result.Cell{native, tool}, env("1", "3.16", "1.1", base.Clusters["c"].Nodes), []string{"version of iperf3: 3.12 → 3.16 (matters for 1 of 2 cells)"}, nil, ""},
+		"plugin":                  {[]result.Cell{native}, env("1", "3.12", "1.2", base.Clusters["c"].Nodes), []string{"version of cni/bridge: 1.1 → 1.2"}, nil, ""},
+		"plugin, baseline only":   {[]result.Cell{native.Baseline()}, env("1", "3.12", "1.2", base.Clusters["c"].Nodes), nil, []string{"version of cni/bridge: 1.1 → 1.2"}, ""},
+		"renamed node":            {[]result.Cell{native}, env("1", "3.12", "1.1", map[string]result.NodeFacts{"n9": {OS: "Debian 12", Kernel: "6.1", CPUs: 4, MemoryBytes: 2}}), nil, []string{"cluster c: nodes: n1 → n9", "pod-client-1 on n1: a place of the campaign → (absent)", "pod-client-1 on n9: (absent) → a place of the campaign"}, ""},
+		"another node":            {[]result.Cell{native}, env("1", "3.12", "1.1", map[string]result.NodeFacts{"n9": {OS: "Debian 12", Kernel: "6.9", CPUs: 4}}), []string{"cluster c: nodes: n1 → n9", "pod-client-1 on n1: a place of the campaign → (absent)", "pod-client-1 on n9: (absent) → a place of the campaign"}, nil, ""},
+		"nothing is known of any": {nil, env("2", "3.12", "1.1", base.Clusters["c"].Nodes), []string{"cnibench: 1 → 2"}, nil, ""},
+	} {
+		var samples []result.Sample
+		for _, x := range c.cells {
+			samples = append(samples, okSample(x, 1, metrics{throughput: 1}))
+		}
+		from := base
+		if c.onTestbed != "" {
+			from.Testbed, c.next.Testbed = c.onTestbed, c.onTestbed
+		}
+		got := Compare(Side{samples, from}, Side{samples, c.next}, CompareOptions{Threshold: 0.03, Tools: toolsOf, KnownTools: []string{"iperf3"}})
+		if !slices.Equal(got.Differences, c.differ) || !slices.Equal(got.Harmless, c.harmless) {
+			t.Errorf("%s: differences %q, want %q; harmless %q, want %q", name, got.Differences, c.differ, got.Harmless, c.harmless)
+		}
+	}
+}
+
+// TestPlacesOfAnAddedNetwork: a network of one side only adds places that matter for no
+// compared cell.
+func TestPlacesOfAnAddedNetwork(t *testing.T) {
+	base := Side{[]result.Sample{okSample(cellOf("x"), 1, metrics{throughput: 1})}, result.Environment{Testbed: "lab"}}
+	next := Side{append(slices.Clone(base.Samples), okSample(cellOf("y"), 1, metrics{throughput: 1})),
+		result.Environment{Testbed: "lab", Places: map[string]result.PlaceFacts{"y node1": {}}}}
+	if c := Compare(base, next, CompareOptions{Threshold: 0.03}); len(c.Differences) != 0 || len(c.Harmless) != 1 {
+		t.Errorf("differences %q, harmless %q", c.Differences, c.Harmless)
+	}
+	next.Environment.Places = map[string]result.PlaceFacts{"x node1": {}}
+	if c := Compare(base, next, CompareOptions{Threshold: 0.03}); len(c.Differences) != 1 {
+		t.Errorf("differences %q", c.Differences)
+	}
+}
+
+// TestNeedsDecide: a run of the length that an undecided comparison asks for decides in
+// most cases.
+func TestNeedsDecide(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 11))
+	asked, decided := 0, 0
+	for range 60 {
+		base, short := side(r, 40, 1, 0.03, nil), side(r, 5, 1, 0.03, nil)
+		began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		for i := range short.Samples {
+			short.Samples[i].Started = began.Add(time.Duration(short.Samples[i].Block) * 4 * time.Second)
+		}
+		c := Compare(base, short, CompareOptions{Threshold: 0.03})
+		if c.Cells[0].Verdict != CannotTell {
+			continue
+		}
+		n := c.Cells[0].Needs
+		if n == nil || n.Blocks <= 5 || n.Seconds != 4*float64(n.Blocks) {
+			t.Fatalf("%+v", n)
+		}
+		if n.BaseToo || n.Blocks > 400 {
+			continue // the short run's change was near the threshold by chance
+		}
+		asked++
+		again := Compare(base, side(r, n.Blocks, 1, 0.03, nil), CompareOptions{Threshold: 0.03})
+		decided += count(again.Cells[0].Verdict != CannotTell)
+	}
+	t.Logf("%d of %d decided", decided, asked)
+	if asked < 15 || decided*2 < asked {
+		t.Errorf("%d of %d runs of the stated length decided", decided, asked)
+	}
+}
+
+// TestNeedsOfTheBase: where the base is the noisy side, the statement is about both.
+func TestNeedsOfTheBase(t *testing.T) {
+	r := rand.New(rand.NewPCG(12, 12))
+	c := Compare(side(r, 4, 1, 0.2, nil), side(r, 40, 1, 0.001, nil), CompareOptions{Threshold: 0.01})
+	if x := c.Cells[0]; x.Verdict != CannotTell || x.Needs == nil || !x.Needs.BaseToo || x.Needs.Blocks <= 4 {
+		t.Errorf("%s %+v", x.Verdict, x.Needs)
+	}
+	if len(c.Undecided()) != 1 {
+		t.Errorf("%d undecided", len(c.Undecided()))
+	}
+}
