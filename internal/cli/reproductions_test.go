@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +22,7 @@ import (
 )
 
 var (
-	update   = flag.Bool("update", false, "write docs/reproductions.md anew")
+	update   = flag.Bool("update", false, "write docs/reproductions.md again")
 	keepRuns = flag.String("record", "", "keep the runs in this folder, one folder for each paper")
 )
 
@@ -67,6 +68,9 @@ func TestReproductions(t *testing.T) {
 	have, err := os.ReadFile(reproductionsDoc)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if i := bytes.IndexByte(have, 0x1b); i >= 0 {
+		t.Errorf("%s:%d has an escape code of a terminal", reproductionsDoc, 1+bytes.Count(have[:i], []byte("\n")))
 	}
 	for _, row := range rows {
 		if !strings.Contains(string(have), row) {
@@ -194,21 +198,24 @@ func without(text []byte, keys ...string) ([]byte, error) {
 const reproductionsHead = `<!-- Made from recorded runs: go test ./internal/cli -run Reproductions -update -->
 # What six studies say, measured again
 
-Each study says when its records were made, by which version and on which kernel. A part
-of each study's campaign was run once on one machine of 2 cores, most of which other
-programs used meanwhile, all nodes being network namespaces of its one kernel. So
-intervals are wide and most claims undecided; and absolute values,
-and whatever a NIC or a second machine contributes, are not reproduced; the shapes may
-be. **Claims were corrected after these records were made**: where they now name other
-cells (Calico and Cilium with connection tracking, all sizes, all profiles), the records
-have none of them, and the claim is "not measurable here" until the study is recorded
-again.
-[How a claim is judged](adding-a-paper.md#how-it-is-judged); the claims, the published
-numbers and the campaigns are in the folders of [papers](../papers), with a list of each
-study's sentences and their claims.
+Each study names the time of its records, the version of cnibench and the kernel. A part of
+each study's campaign ran once on one machine with 2 cores, which other programs used most
+of the time. All nodes were network namespaces of its one kernel. Intervals are therefore
+wide and most claims undecided. Absolute values, and everything that a NIC or a second
+machine contributes, are not reproduced; the shapes may be.
 
-Ours is left / right with its 95 % interval, of the pair that the verdict hangs on.
-Findings and numbers count; questions, related work and settings are shown.
+**Two things changed after these records were made.** The lab's flannel now has flanneld's
+own rules, and with them connection tracking. Claims were corrected: where they now name
+other cells (Calico and Cilium with connection tracking, all sizes, all profiles), the
+records lack these cells, and the claim is "not measurable here" until the study is
+recorded again.
+
+[How a claim is judged](adding-a-paper.md#how-it-is-judged) explains the verdicts. The
+folders of [papers](../papers) have the claims, the published numbers and the campaigns,
+with a list of each study's sentences and their claims.
+
+Ours is left / right with its 95 % interval, for the pair that decides the verdict.
+Findings and numbers count; questions, related work and settings are only shown.
 `
 
 // studyText is a study's part of the document.
@@ -248,6 +255,11 @@ func verdictRow(v paper.Verdict) string {
 	return fmt.Sprintf("| %s `%s`", mark, v.Claim.ID)
 }
 
+// colours are what a tool writes to a terminal to colour its output.
+var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// escaped is a text as a cell of a table in Markdown, without a terminal's colours.
 func escaped(s string) string {
+	s = colours.ReplaceAllString(s, "")
 	return strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ").Replace(s)
 }
