@@ -52,6 +52,7 @@ type Client struct {
 	mu      sync.Mutex
 	next    int64
 	waiting map[int64]chan Response
+	late    map[int64]bool // requests whose answer nobody waits for any more
 	gone    error
 
 	closing sync.Once
@@ -85,7 +86,7 @@ func StartCmd(ctx context.Context, runner *exec.Runner, cmd exec.Cmd) (*Client, 
 // NewClient greets the agent at the other end of t. On an error the agent is
 // ended.
 func NewClient(ctx context.Context, t Transport) (*Client, error) {
-	c := &Client{t: t, out: make(chan []byte), done: make(chan struct{}), waiting: map[int64]chan Response{}}
+	c := &Client{t: t, out: make(chan []byte), done: make(chan struct{}), waiting: map[int64]chan Response{}, late: map[int64]bool{}}
 	go c.read()
 	go c.write()
 	var hello HelloResult
@@ -202,7 +203,10 @@ func (c *Client) send(ctx context.Context, method string, params any) (int64, ch
 func (c *Client) forget(id int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.waiting, id)
+	if _, waits := c.waiting[id]; waits {
+		delete(c.waiting, id)
+		c.late[id] = true
+	}
 }
 
 func decode(r Response, method string, answer any) error {
@@ -252,15 +256,26 @@ func (c *Client) read() {
 			broken = fmt.Errorf("not an answer: %.200q", line)
 			break
 		}
-		c.mu.Lock()
-		answered := c.waiting[r.ID]
-		delete(c.waiting, r.ID)
-		c.mu.Unlock()
-		if answered != nil {
-			answered <- r
+		if !c.take(r) {
+			broken = errors.New("it sent an answer to nothing that it was asked")
+			break
 		}
 	}
 	c.end(broken)
+}
+
+// take hands an answer to its caller. It reports whether one was due: each request has
+// one, so that an agent cannot keep this program busy with more.
+func (c *Client) take(r Response) bool {
+	c.mu.Lock()
+	answered, late := c.waiting[r.ID], c.late[r.ID]
+	delete(c.waiting, r.ID)
+	delete(c.late, r.ID)
+	c.mu.Unlock()
+	if answered != nil {
+		answered <- r
+	}
+	return answered != nil || late
 }
 
 // maxLine bounds one answer, in bytes. The longest are those of tools, of whose

@@ -275,7 +275,7 @@ func (a *udpSliceAsker) exchange(now, until int64, record bool) (n, lost, end in
 		for {
 			got, errno := recv(a.fd, unsafe.Pointer(&a.resp[0]), len(a.resp), 0)
 			now = nanotime()
-			if errno == 0 && got == a.cfg.responseBytes() && a.resp[0]&flagControl == 0 && word(a.resp[:got])>>flagBits&a.mask == a.number&a.mask {
+			if errno == 0 && a.response(a.resp[:got]) && word(a.resp[:got])>>flagBits&a.mask == a.number&a.mask {
 				if record {
 					a.latency.record(now - sent)
 				}

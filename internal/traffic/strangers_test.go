@@ -3,6 +3,7 @@ package traffic
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"testing"
 )
 
@@ -64,5 +65,67 @@ func TestStrangersLeaveNoGarbage(t *testing.T) {
 	})
 	if n := s.run.strangers.Load(); each != 0 || n < 1000 {
 		t.Errorf("%v allocations for each of %d strangers", each, n)
+	}
+}
+
+// forger is a server of round trips whose answers lack the token.
+func forger(t *testing.T, cfg Config) (address netip.AddrPort) {
+	t.Helper()
+	r, err := newRun(cfg, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		buf := make([]byte, maxDatagram)
+		for {
+			n, from, err := l.ReadFromUDPAddrPort(buf)
+			if err != nil {
+				return // the test is over
+			}
+			answer := buf[:n]
+			if kind, index := r.readControl(answer); kind == helloControl {
+				c := r.control(ackControl, index)
+				answer = c[:]
+			} else if n >= headerBytes {
+				clear(answer[2*wordBytes : headerBytes])
+			}
+			_, _ = l.WriteToUDPAddrPort(answer, from) // one that is lost is asked for again
+		}
+	}()
+	return l.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+// Answers without the token are not round trips, and are counted as strangers'.
+func TestForgedAnswersAreNoRoundTrips(t *testing.T) {
+	for _, rate := range []float64{0, 1000} {
+		cfg := quick(UDPRR)
+		cfg.RatePerSecond = rate
+		report, err := Drive(t.Context(), cfg, forger(t, cfg), Hooks{})
+		if err == nil && (report.Transactions == nil || *report.Transactions != 0) {
+			t.Errorf("rate %v: forged answers count as round trips: %+v", rate, report)
+		}
+	}
+	cfg := quick(UDPRR)
+	r, err := newRun(cfg, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := make([]byte, cfg.MessageBytes)
+	putToken(whole, &r.token)
+	if !r.response(whole) || r.strangers.Load() != 0 {
+		t.Error("an answer with the token is refused")
+	}
+	for _, bad := range [][]byte{make([]byte, cfg.MessageBytes), whole[:40], nil} {
+		if r.response(bad) {
+			t.Errorf("an answer of %d bytes without the token or of another size is taken", len(bad))
+		}
+	}
+	if n := r.strangers.Load(); n != 3 {
+		t.Errorf("%d strangers were counted, want 3", n)
 	}
 }

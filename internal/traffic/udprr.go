@@ -74,7 +74,8 @@ func (a *udpAsker) work() error {
 			err = a.quiet(now)
 		case errno != 0:
 			err = sendError(errno)
-		case n == a.cfg.responseBytes() && a.resp[0]&flagControl == 0:
+		case !a.response(a.resp[:n]):
+		default:
 			err = a.answered(word(a.resp[:n])>>flagBits&a.mask, now)
 		}
 		if err != nil {
@@ -82,6 +83,19 @@ func (a *udpAsker) work() error {
 		}
 	}
 	return nil
+}
+
+// response tells whether a datagram is a response of this run. One of another size, or
+// without the token that it has room for, is a stranger's and counted.
+func (r *run) response(p []byte) bool {
+	if len(p) > 0 && p[0]&flagControl != 0 {
+		return false // the server's, or dropped like it
+	}
+	if len(p) != r.cfg.responseBytes() || !ours(p, binary.LittleEndian.Uint64(r.token[:])) {
+		r.strangers.Add(1)
+		return false
+	}
+	return true
 }
 
 // inside tells whether a time is in the window.
@@ -292,7 +306,8 @@ func (c *udpCollector) work() error {
 			}
 		case errno != 0:
 			return sendError(errno)
-		case n == c.cfg.responseBytes() && c.resp[0]&flagControl == 0:
+		case !c.response(c.resp[:n]):
+		default:
 			c.in.beat()
 			k := word(c.resp[:n]) >> flagBits
 			due := c.due(int64(k))
