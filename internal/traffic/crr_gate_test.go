@@ -80,7 +80,7 @@ func TestTheOldestStrangerMakesRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.tcp.Close()
-	defer closeFDs([]int{fd})
+	defer func() { _ = closeFDs([]int{fd}) }()
 	g := newCRRGate(s.run, fd)
 	if err := g.open(); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ func TestDroppedStrangersAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closeFDs([]int{s.udp.fd})
+	defer func() { _ = closeFDs([]int{s.udp.fd}) }()
 	c, err := net.Dial("udp", fmt.Sprintf("127.0.0.1:%d", s.Port()))
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestStrangersLeaveNoGarbage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closeFDs([]int{s.udp.fd})
+	defer func() { _ = closeFDs([]int{s.udp.fd}) }()
 	c, err := net.Dial("udp", fmt.Sprintf("127.0.0.1:%d", s.Port()))
 	if err != nil {
 		t.Fatal(err)

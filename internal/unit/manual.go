@@ -9,7 +9,7 @@ import (
 // components of CPU time, as Markdown.
 func Manual() string {
 	var b strings.Builder
-	b.WriteString("# Metrics\n\nGenerated from `internal/unit`: do not edit. A record has only names of these lists, in base units.\nA value that was not measured is absent, never 0.\n\n## Metrics of a sample\n\n")
+	b.WriteString("# Metrics\n\nGenerated from `internal/unit`: do not edit. Values are in base units; a record also has what the probes read, by the names in [probes.md](probes.md).\nA value that was not measured is absent, never 0.\n\n## Metrics of a sample\n\n")
 	writeMetrics(&b, Metrics())
 	b.WriteString("\n## Values read from a lab's nodes\n\nThese are read around each sample, for the node of each end.\n\n")
 	writeMetrics(&b, NodeMetrics())
