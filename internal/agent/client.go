@@ -92,7 +92,7 @@ func NewClient(ctx context.Context, t Transport) (*Client, error) {
 	var hello HelloResult
 	err := c.Call(ctx, MethodHello, HelloParams{Protocol: Protocol}, &hello)
 	if err == nil && hello.Protocol != Protocol {
-		err = fmt.Errorf("the agent (version %s) speaks protocol %d, this program %d: run the same cnibench at both ends", hello.Version, hello.Protocol, Protocol)
+		err = fmt.Errorf("the agent (version %s) speaks protocol %d, this program %d: run the same cnibench at both ends", answer.Line(hello.Version), hello.Protocol, Protocol)
 	}
 	if err != nil {
 		if t.Kill != nil {
@@ -100,7 +100,7 @@ func NewClient(ctx context.Context, t Transport) (*Client, error) {
 		}
 		return nil, errors.Join(err, c.Close())
 	}
-	c.machine, c.version = hello.Machine, answer.Line(hello.Version)
+	c.machine, c.version = answer.Line(hello.Machine), answer.Line(hello.Version)
 	return c, nil
 }
 
