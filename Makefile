@@ -9,7 +9,7 @@ export CGO_ENABLED := 0
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run test test-vm quick build image image-tools lint fmt tools cluster-binaries bench-lab bench-agreement bench-traffic bench-probes bench-null bench-conditions bench-repeat bench-variance bench-savings bench-instructions bench-ladders bench-services bench-probe-cost bpf web fuzz supply-chain clean
+.PHONY: help run test test-vm quick build image image-tools lint fmt tools cluster-binaries bench-lab bench-agreement bench-traffic bench-probes bench-null bench-conditions bench-repeat bench-variance bench-savings bench-instructions bench-ladders bench-services bench-probe-cost bpf web fuzz supply-chain dist dist-test clean
 
 ## help: this list
 help:
@@ -136,6 +136,14 @@ bpf:
 web:
 	cd web && npm ci --no-audit --no-fund && npm run --silent build
 
+## dist: what a release contains, into dist: programs, deb, rpm, apk and checksums; publishes nothing
+dist:
+	@scripts/dist.sh
+
+## dist-test: build the packages twice, compare their checksums, install the deb into a clean Debian root
+dist-test:
+	@scripts/dist-test.sh
+
 ## clean: remove what was built; results stay
 clean:
-	rm -rf bin
+	rm -rf bin dist
