@@ -43,6 +43,10 @@ func main() {
 	if handled, exit := cni.RunAsPlugin(os.Args[0], os.Environ()); handled {
 		os.Exit(exit)
 	}
+	if len(os.Args) == 4 && os.Args[1] == deepVerb {
+		fmt.Fprintln(os.Stderr, "bench/agreement:", deep(os.Args[2], os.Args[3])) // it came back, so it failed
+		os.Exit(1)
+	}
 	blocks := flag.Int("blocks", 12, "how often each cell is measured")
 	slices := flag.Int("slices", 15, "slices of each sample")
 	seed := flag.Uint64("seed", 1, "of the order inside blocks")
@@ -78,8 +82,14 @@ func run(ctx context.Context, pairs []pair, sampling campaign.Sampling, seed uin
 	if _, err := r.Run(ctx, exec.Cmd{Argv: []string{"env", "CGO_ENABLED=0", "go", "build", "-o", program, "."}}); err != nil {
 		return err
 	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cgroups := filepath.Base(dir)
+	defer func() { err = errors.Join(err, removeDeep(cgroups)) }()
 	labs := lab.Options{
-		Runner: r, Agent: []string{program, "agent"}, CNIPath: cni.SearchPath(""), Verb: "bench-agreement", Dir: filepath.Join(dir, "labs"),
+		Runner: r, Agent: []string{self, deepVerb, cgroups, program}, CNIPath: cni.SearchPath(""), Verb: "bench-agreement", Dir: filepath.Join(dir, "labs"),
 	}
 	named, err := up(ctx, labs, specs, program, dir)
 	defer func() { err = errors.Join(err, down(context.WithoutCancel(ctx), labs)) }()
