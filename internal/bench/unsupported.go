@@ -95,11 +95,17 @@ func (r *run) toolsGone(ctx context.Context, cell result.Cell) error {
 	return fmt.Errorf("in mid-run: %s", reason)
 }
 
+// toolsWithin bounds the wait for an agent that looks for tools and asks them for their
+// versions.
+const toolsWithin = 30 * time.Second
+
 func (r *run) toolsAt(ctx context.Context, place testbed.Place, spec workload.Spec) (map[string]string, error) {
 	key := place.Name + "\x00" + spec.Name
 	if have, ok := r.tools[key]; ok {
 		return have, nil
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, toolsWithin, fmt.Errorf("no answer within %v", toolsWithin))
+	defer cancel()
 	var have agent.ToolsResult
 	if err := place.Agent.Call(ctx, agent.MethodTools, agent.ToolsParams{Tools: spec.Needs}, &have); err != nil {
 		return nil, err

@@ -85,12 +85,8 @@ func (l *Lab) asMeasured(ctx context.Context) error {
 
 func (l *Lab) placeFacts(ctx context.Context, c *cluster, s site, into map[string]result.PlaceFacts) error {
 	name, node := l.names(c, s)
-	a, err := l.agent(ctx, c, s, roleClient)
+	f, err := l.askFacts(ctx, c, s)
 	if err != nil {
-		return fmt.Errorf("%s: agent: %w", name, err)
-	}
-	var f agent.Facts
-	if err := a.Call(ctx, agent.MethodFacts, nil, &f); err != nil {
 		return fmt.Errorf("%s: facts: %w", name, err)
 	}
 	facts := result.PlaceFacts{Node: node, MTUs: f.MTUs, Sysctls: f.Sysctls, Offloads: f.Offloads, Settings: c.settings[s]}
@@ -99,6 +95,25 @@ func (l *Lab) placeFacts(ctx context.Context, c *cluster, s site, into map[strin
 	}
 	into[name] = facts
 	return nil
+}
+
+// askFacts asks the agent of a site. One that does not answer, as a stopped process would
+// not, is replaced once.
+func (l *Lab) askFacts(ctx context.Context, c *cluster, s site) (agent.Facts, error) {
+	a, err := l.agent(ctx, c, s, roleClient)
+	if err != nil {
+		return agent.Facts{}, err
+	}
+	f, err := a.Facts(ctx)
+	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) && a.Alive() {
+		return f, err
+	}
+	a.Abandon()
+	_ = a.Close() // why it did not answer is known to whoever stopped it
+	if a, err = l.agent(ctx, c, s, roleClient); err != nil {
+		return agent.Facts{}, err
+	}
+	return a.Facts(ctx)
 }
 
 // facts tells of a network, with what its nodes lack here.
