@@ -88,7 +88,7 @@ func TestFuzzRotationReachesEveryTarget(t *testing.T) {
 func TestFuzzFailsWithATarget(t *testing.T) {
 	res, err := script(t, map[string]string{"go": `case "$*" in *FuzzLine*) echo boom; exit 1 ;; esac`}, []string{"FUZZTIME=1s"}, "fuzz.sh", "all")
 	out := string(res.Stdout)
-	if err == nil || res.ExitCode != 1 || !strings.Contains(out, "boom\nFAILED\t") || strings.Count(out, "\nok\t") != len(fuzzTargets(t))-1 {
+	if err == nil || res.ExitCode != 1 || !strings.Contains(out, "boom\nFAILED\t") || strings.Count("\n"+out, "\nok\t") != len(fuzzTargets(t))-1 {
 		t.Errorf("status %d (%v):\n%s", res.ExitCode, err, out)
 	}
 }
