@@ -62,7 +62,12 @@ func listenTCP(ctx context.Context, cfg Config) (*net.TCPListener, error) {
 	// tools measure.
 	lc := net.ListenConfig{KeepAlive: -1, Control: func(_, _ string, c syscall.RawConn) error {
 		var tuneErr error
-		err := c.Control(func(fd uintptr) { tuneErr = tuneTCP(int(fd), cfg, roles(cfg)[0]) })
+		err := c.Control(func(fd uintptr) {
+			tuneErr = tuneTCP(int(fd), cfg, roles(cfg)[0])
+			if cfg.Sliced && cfg.Test == TCPCRR { // connections that come before it is served inherit them too
+				tuneErr = errors.Join(tuneErr, timeouts(int(fd)))
+			}
+		})
 		return errors.Join(err, tuneErr)
 	}}
 	lc.SetMultipathTCP(false)

@@ -197,13 +197,14 @@ func (s *crrSink) work() (err error) {
 // one serves a connection. One that says nothing for as long as a call on the socket
 // may take is left to the gate.
 func (s *crrSink) one(fd int32) error {
-	got := 0
+	got, ticks := 0, 0
 	for got < len(s.req) {
 		n, errno := recv(int(fd), unsafe.Pointer(&s.req[got]), len(s.req)-got, 0)
-		if errno == unix.EINTR {
+		if errno == unix.EINTR && ticks == 0 { // tick comes as often as a call may take: it ends each before its time
+			ticks++
 			continue
 		}
-		if errno == unix.EAGAIN {
+		if temporary(errno) {
 			break
 		}
 		if errno != 0 || n == 0 {
