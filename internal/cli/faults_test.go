@@ -273,15 +273,7 @@ func TestStoppedAgent(t *testing.T) {
 			t.Errorf("after %v a sample failed: %q; want one within %v, whose agent was ended as it does not answer", took, reason, soon)
 		}
 		// Each try finds one stopped end, so both tries of a sample may fail.
-		const samplesFailed = 4
-		if status := r.wait(t); status != 0 && status != samplesFailed {
-			t.Errorf("status %d:\n%s", status, r.Stderr())
-		}
-		s.finished(nil)
-		rec, err := result.Read(s.out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rec := s.endsAsRecorded(r)
 		for _, sample := range rec.Samples {
 			if sample.Block > 5 && sample.Status != result.StatusOK {
 				t.Errorf("%s is %s, and all ends were replaced: %s", sample.ID, sample.Status, sample.Reason)
@@ -306,15 +298,7 @@ func TestLinkFlap(t *testing.T) {
 			time.Sleep(300 * time.Millisecond)
 		}
 		// Where both tries of a sample fell into the cut, it failed for good.
-		const samplesFailed = 4
-		if status := r.wait(t); status != 0 && status != samplesFailed {
-			t.Errorf("status %d:\n%s", status, r.Stderr())
-		}
-		s.finished(nil)
-		rec, err := result.Read(s.out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rec := s.endsAsRecorded(r)
 		for _, sample := range rec.Samples {
 			if sample.Status != result.StatusOK {
 				t.Logf("%s %s: %s", sample.ID, sample.Status, sample.Reason)
@@ -327,6 +311,32 @@ func TestLinkFlap(t *testing.T) {
 			t.Errorf("the last sample is %s: %s", last.Status, last.Reason)
 		}
 	})
+}
+
+// endsAsRecorded waits for the end of a run in which samples may fail for good, and reads
+// its records: the exit status is 4 exactly where the last try of one failed.
+func (s *survivor) endsAsRecorded(r *started) result.Recorded {
+	s.t.Helper()
+	status := r.wait(s.t)
+	s.finished(nil)
+	rec, err := result.Read(s.out)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	last := map[string]string{}
+	for _, sample := range rec.Samples {
+		last[sample.ID] = sample.Status
+	}
+	want := 0
+	for _, outcome := range last {
+		if outcome == result.StatusFailed {
+			want = 4
+		}
+	}
+	if status != want {
+		s.t.Errorf("status %d, want %d by the records:\n%s", status, want, r.Stderr())
+	}
+	return rec
 }
 
 // namespaces are those of a network's places of the lab that runs.

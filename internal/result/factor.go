@@ -31,8 +31,6 @@ type Factor struct {
 	// OnHost is the value that every baseline has; nil means that a cell shares the
 	// factor with its baseline.
 	OnHost any
-	// Place tells that the factor says where traffic goes, and not what it is.
-	Place bool
 	// Filter is the choice of the HTML report that the factor belongs to, FilterUnit
 	// the unit of its numbers there, and Unsaid what a cell without it is in words; ""
 	// means that the cell is not filtered by it.
@@ -200,16 +198,6 @@ func (f Factor) words(c Cell) string {
 		return f.Name
 	}
 	return f.Text(c)
-}
-
-// Without is c without the factors that a test selects.
-func (c Cell) Without(out func(Factor) bool) Cell {
-	for f := range factorTable {
-		if out(f) {
-			f.Copy(&c, Cell{})
-		}
-	}
-	return c
 }
 
 // Describe says all factors of c but its nodes in one line.

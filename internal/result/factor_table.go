@@ -37,8 +37,8 @@ type Cell struct {
 	// ServiceProxy is what carries the services out: "iptables", "nftables",
 	// "ipvs", "ebpf"; absent on paths that lead to none.
 	ServiceProxy string `json:"service_proxy,omitempty"`
-	// Policies is how many policies the traffic is held against in vain before the
-	// one that allows it; absent means none, and networks that enforce no policy.
+	// Policies is how many policies the traffic is checked against before the one that
+	// allows it; absent means none, and networks that enforce no policy.
 	Policies int `json:"policies,omitempty"`
 	// Workload is the traffic's name: "tcp_stream", "iperf3", …
 	Workload string `json:"workload"`
@@ -115,18 +115,18 @@ func factorTable(yield func(Factor) bool) {
 func placeFactors() [7]Factor {
 	return [...]Factor{
 		{Name: "link", Of: func(c *Cell) any { return &c.Link }, Order: Order{Column: 7, Filter: 5, Levels: 3},
-			Filter: "link", Reference: "unshaped", Place: true},
+			Filter: "link", Reference: "unshaped"},
 		{Name: "profile", Of: func(c *Cell) any { return &c.Profile }, Order: Order{Column: 8, Filter: 6, Levels: 2},
-			Filter: "profile", Reference: "default_settings", Place: true},
+			Filter: "profile", Reference: "default_settings"},
 		{Name: "mtu", Of: func(c *Cell) any { return &c.MTU }, Order: Order{Column: 9, Filter: 7, Levels: 4},
-			Column: "mtu_bytes", Label: "MTU", Filter: "MTU", Reference: 1500, Place: true},
+			Column: "mtu_bytes", Label: "MTU", Filter: "MTU", Reference: 1500},
 		{Name: "service_proxy", Of: func(c *Cell) any { return &c.ServiceProxy }, Order: Order{Column: 12, Filter: 8, Levels: 6},
-			Label: "service proxy", Plural: "service proxies", Filter: "services", Unsaid: "none", OnHost: "", Place: true},
+			Label: "service proxy", Plural: "service proxies", Filter: "services", Unsaid: "none", OnHost: ""},
 		{Name: "services", Of: func(c *Cell) any { return &c.Services }, Order: Order{Column: 11, Filter: 8, Levels: 7},
-			Plural: "numbers of services", Filter: "services", Unsaid: "none", OnHost: 0, Place: true},
+			Plural: "numbers of services", Filter: "services", Unsaid: "none", OnHost: 0},
 		{Name: "policies", Of: func(c *Cell) any { return &c.Policies }, Order: Order{Column: 13, Filter: 9, Levels: 8},
-			Plural: "numbers of policies", Filter: "policies", Unsaid: "none", OnHost: 0, Place: true},
-		{Name: "placement", Of: func(c *Cell) any { return &c.Placement }, Order: Order{Column: 6, Filter: 4}, Filter: "placement", Place: true},
+			Plural: "numbers of policies", Filter: "policies", Unsaid: "none", OnHost: 0},
+		{Name: "placement", Of: func(c *Cell) any { return &c.Placement }, Order: Order{Column: 6, Filter: 4}, Filter: "placement"},
 	}
 }
 
@@ -198,11 +198,11 @@ func optionFactors() [5]Factor {
 // nameFactors are what is compared at equal places, with equal traffic.
 func nameFactors() [5]Factor {
 	return [...]Factor{
-		{Name: "network", Of: func(c *Cell) any { return &c.Network }, Order: Order{Column: 1, Filter: 1}, Filter: "network", OnHost: HostNetwork, Place: true},
-		{Name: "cluster", Of: func(c *Cell) any { return &c.Cluster }, Order: Order{Column: 2, Filter: 2, Levels: 1}, Filter: "cluster", Place: true},
-		{Name: "path", Of: func(c *Cell) any { return &c.Path }, Order: Order{Column: 5, Filter: 3}, Filter: "path", OnHost: PathHostToHost, Place: true},
-		{Name: "client_node", Of: func(c *Cell) any { return &c.ClientNode }, Order: Order{Column: 3}, Place: true},
-		{Name: "server_node", Of: func(c *Cell) any { return &c.ServerNode }, Order: Order{Column: 4}, Place: true},
+		{Name: "network", Of: func(c *Cell) any { return &c.Network }, Order: Order{Column: 1, Filter: 1}, Filter: "network", OnHost: HostNetwork},
+		{Name: "cluster", Of: func(c *Cell) any { return &c.Cluster }, Order: Order{Column: 2, Filter: 2, Levels: 1}, Filter: "cluster"},
+		{Name: "path", Of: func(c *Cell) any { return &c.Path }, Order: Order{Column: 5, Filter: 3}, Filter: "path", OnHost: PathHostToHost},
+		{Name: "client_node", Of: func(c *Cell) any { return &c.ClientNode }, Order: Order{Column: 3}},
+		{Name: "server_node", Of: func(c *Cell) any { return &c.ServerNode }, Order: Order{Column: 4}},
 	}
 }
 

@@ -94,7 +94,7 @@ func (c *campaign) ranked() (groups map[result.Cell][]int, order []result.Cell) 
 	return groups, order
 }
 
-// isRanked tells whether a cell is of a network that is ranked with others.
+// isRanked reports whether rankings compare a cell's network with others.
 func isRanked(c result.Cell) bool {
 	return !c.IsBaseline() && !result.IsRung(c.Network) && !c.IsPair()
 }
