@@ -46,7 +46,7 @@ func (r *run) schedule(tries []*slicedTry) time.Duration {
 			t.turns = append(t.turns, traffic.Turn{At: at, LeadIn: leadIn, Length: length})
 			drain, known := r.drains[t.sample.Cell]
 			if !known {
-				drain = firstDrain
+				drain = firstDrain * time.Duration(max(1, t.sample.Cell.Streams))
 			}
 			at += leadIn + length + drain + betweenSlices
 		}

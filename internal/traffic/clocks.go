@@ -27,6 +27,8 @@ func threadClockID(tid int) int32 { return int32(^uint32(tid)<<3 | 6) }
 // thread and of what works for it, and bounds the thread's blocking calls.
 type sliceWorker struct {
 	ticks *ticker
+	// gate keeps the driving threads of a run together; a serving one has none.
+	gate *sliceGate
 
 	// shared are the clocks of what works for all threads of an end: one thread
 	// of it has them.

@@ -8,6 +8,7 @@ type exchanger interface {
 	exchange(now, until int64, record bool) (n, end int64, err error)
 	// marked is the transaction that ends a part of a slice, at both ends.
 	marked(mark byte) error
+	thread() *sliceWorker
 	start()
 	spent() time.Duration
 }
@@ -21,6 +22,9 @@ func exchangeSlice(a exchanger, leadIn, length time.Duration, out *Slice) error 
 		}
 	}
 	if err := a.marked(leadInMark); err != nil {
+		return err
+	}
+	if err := a.thread().gate.wait(); err != nil {
 		return err
 	}
 	a.start()

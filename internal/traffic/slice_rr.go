@@ -300,6 +300,9 @@ func (a *udpSliceAsker) slice(leadIn, length time.Duration, out *Slice) error {
 			return err
 		}
 	}
+	if err := a.gate.wait(); err != nil {
+		return err
+	}
 	if _, err := a.ask(); err != nil {
 		return err
 	}

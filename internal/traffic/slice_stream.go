@@ -144,6 +144,9 @@ func (s *tcpSliceSender) slice(leadIn, length time.Duration, out *Slice) error {
 			return err
 		}
 	}
+	if err := s.gate.wait(); err != nil {
+		return err
+	}
 	before, err := unix.GetsockoptTCPInfo(s.fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil {
 		return fmt.Errorf("TCP_INFO: %w", err)
@@ -216,6 +219,9 @@ func (s *tcpSliceReceiver) slice(leadIn, length time.Duration, out *Slice) error
 		if _, err := s.order(leadIn, leadInMark); err != nil {
 			return err
 		}
+	}
+	if err := s.gate.wait(); err != nil {
+		return err
 	}
 	s.start()
 	begin := nanotime()

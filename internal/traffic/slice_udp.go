@@ -49,6 +49,9 @@ func (s *udpSliceSender) slice(leadIn, length time.Duration, out *Slice) error {
 			return err
 		}
 	}
+	if err := s.gate.wait(); err != nil {
+		return err
+	}
 	asked := nanotime()
 	if _, err := s.ask(); err != nil {
 		return err

@@ -28,8 +28,8 @@ const (
 	// sliceStall is how long a slice may take beyond its length before its run
 	// fails: the other end is gone, stopped, or the path is cut.
 	sliceStall = 2 * time.Second
-	// sliceLate is how late a slice may begin; one that would be later is left
-	// out, as its time belongs to another run.
+	// sliceLate is how late the first thread of a run may begin a slice; one that
+	// would be later is left out, as its time belongs to another run.
 	sliceLate = 2 * time.Millisecond
 )
 
@@ -68,6 +68,7 @@ type sliceEnd interface {
 type Slicer struct {
 	run     *run
 	threads []*sliceThread
+	gate    *sliceGate
 	busy    sync.WaitGroup
 	opened  time.Duration
 }
@@ -101,10 +102,11 @@ func OpenSlices(ctx context.Context, cfg Config, server netip.AddrPort, carriers
 	if err != nil {
 		return nil, err
 	}
-	d := &Slicer{run: r, opened: time.Since(begin)}
+	d := &Slicer{run: r, gate: newSliceGate(len(ends)), opened: time.Since(begin)}
 	ends[0].thread().shared = sharedClocks(carriers)
 	room(len(ends))
 	for i, e := range ends {
+		e.thread().gate = d.gate
 		t := &sliceThread{end: e, work: make(chan sliceWork)}
 		d.threads = append(d.threads, t)
 		d.busy.Add(1)
@@ -197,7 +199,7 @@ func (d *Slicer) serve(t *sliceThread, index int) {
 func (d *Slicer) turn(t *sliceThread, index, i int, turn Turn, start int64) error {
 	at := start + int64(turn.At)
 	waitUntil(at)
-	if nanotime() > at+int64(sliceLate) {
+	if !d.gate.takes(i, nanotime() > at+int64(sliceLate)) {
 		t.missed++
 		return nil
 	}
@@ -232,6 +234,7 @@ func (d *Slicer) Run(ctx context.Context, start int64, turns []Turn) (Report, er
 	})
 	defer stop()
 	var done sync.WaitGroup
+	d.gate.begin(len(turns))
 	for _, t := range d.threads {
 		t.slices, t.missed, t.cpus = make([]Slice, 0, len(turns)), 0, nil
 		done.Add(1)
@@ -270,6 +273,7 @@ func (d *Slicer) watch(over <-chan struct{}) {
 }
 
 func (d *Slicer) interrupt() {
+	d.gate.interrupt()
 	for _, t := range d.threads {
 		t.end.interrupt()
 	}

@@ -157,3 +157,63 @@ func TestSlicesEndWhenTheServerIsGone(t *testing.T) {
 		t.Error("a server that was cancelled came to its end")
 	}
 }
+
+// TestStreamsOnOneCPUTakeEachTurnTogether: threads that share a CPU come one after the
+// other. That must cost no slice, and no lead-in may run in another's counted part.
+func TestStreamsOnOneCPUTakeEachTurnTogether(t *testing.T) {
+	var turns []Turn
+	for i := range 8 {
+		turns = append(turns, Turn{At: time.Duration(i) * 200 * time.Millisecond, LeadIn: 5 * time.Millisecond, Length: 20 * time.Millisecond})
+	}
+	for _, cfg := range []Config{
+		{Test: TCPStream, MessageBytes: 16384, Streams: 4},
+		{Test: UDPStream, MessageBytes: 64, Streams: 4},
+		{Test: TCPRR, MessageBytes: 64, Streams: 4},
+	} {
+		cfg.Placement = PlaceSame
+		t.Run(cfg.Test, func(t *testing.T) {
+			client, _, err := slicedRun(t, cfg, turns)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// A machine without CPU may cost some; before, nearly all were lost.
+			if len(client.Slices) < len(turns)/2 {
+				t.Errorf("%d of %d slices were left", len(client.Slices), len(turns))
+			}
+		})
+	}
+}
+
+func TestAGateHoldsAllUntilTheLastComes(t *testing.T) {
+	g := newSliceGate(3)
+	g.begin(2)
+	if !g.takes(0, false) || !g.takes(0, true) || g.takes(1, true) || g.takes(1, false) {
+		t.Error("the first thread's finding does not hold for all")
+	}
+	for range 2 { // it can be used again
+		through := make(chan error, 3)
+		for range 2 {
+			go func() { through <- g.wait() }()
+		}
+		select {
+		case <-through:
+			t.Fatal("a thread went on before the last had come")
+		case <-time.After(10 * time.Millisecond):
+		}
+		go func() { through <- g.wait() }()
+		for range 3 {
+			if err := <-through; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	stuck := make(chan error, 1)
+	go func() { stuck <- g.wait() }()
+	g.interrupt()
+	if err := <-stuck; err == nil {
+		t.Error("an interrupted wait gave no error")
+	}
+	if err := g.wait(); err == nil {
+		t.Error("a wait after the interruption gave no error")
+	}
+}
