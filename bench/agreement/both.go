@@ -19,6 +19,8 @@ type both struct {
 	labs lab.Options
 	// clusters are those that stand.
 	clusters []kubernetes.Spec
+	// rules is the cluster whose nodes' rules the lab's nodes get, "": none.
+	rules string
 	// runs is the cluster that goes on, "" none; all: every one does.
 	runs string
 	all  bool
@@ -36,6 +38,11 @@ func (b *both) Build(ctx context.Context, cells []result.Cell) (map[result.Cell]
 	unsupported, err := b.lab.Build(ctx, own)
 	if err != nil {
 		return nil, errors.Join(err, b.kube.Close(context.WithoutCancel(ctx)))
+	}
+	if b.rules != "" {
+		if err := shareRules(ctx, b.labs, b.rules); err != nil {
+			return nil, errors.Join(err, b.Close(context.WithoutCancel(ctx)))
+		}
 	}
 	others, err := b.kube.Build(ctx, inClusters(cells))
 	for c, why := range others {

@@ -51,6 +51,8 @@ func main() {
 	slices := flag.Int("slices", 15, "slices of each sample")
 	seed := flag.Uint64("seed", 1, "of the order inside blocks")
 	only := flag.String("only", "", "a regular expression: pairs whose line of the table has none of it are not measured")
+	confined := flag.Bool("seccomp", false, "the clusters' pods have the runtime's seccomp filter, as usual; the lab's agents have none")
+	rules := flag.String("rules", "", "the cluster whose nodes' rules are loaded into the lab's nodes, such as bridge; \"\": none")
 	flag.Parse()
 	asked, err := regexp.Compile(*only)
 	if err != nil {
@@ -58,7 +60,7 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err = run(ctx, pairs(asked), campaign.Sampling{SliceSeconds: 0.02, Slices: *slices, MinBlocks: *blocks, MaxBlocks: *blocks, Retries: 1}, *seed)
+	err = run(ctx, pairs(asked), campaign.Sampling{SliceSeconds: 0.02, Slices: *slices, MinBlocks: *blocks, MaxBlocks: *blocks, Retries: 1}, setting{*seed, !*confined, *rules})
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench/agreement:", err)
@@ -66,7 +68,14 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, pairs []pair, sampling campaign.Sampling, seed uint64) (err error) {
+// setting is what holds for a whole run.
+type setting struct {
+	seed       uint64 // of the order inside blocks
+	unconfined bool   // pods have no seccomp filter, as the lab's agents
+	rules      string // the cluster whose nodes' rules the lab's nodes get, "": none
+}
+
+func run(ctx context.Context, pairs []pair, sampling campaign.Sampling, how setting) (err error) {
 	if len(pairs) == 0 {
 		return errors.New("-only leaves nothing: its lines are like \"flannel/vxlan flannel pod-to-pod tcp_stream 1472 B\"")
 	}
@@ -98,6 +107,7 @@ func run(ctx context.Context, pairs []pair, sampling campaign.Sampling, seed uin
 	}
 	bed, err := kubebed.Open(kubebed.Options{
 		Clusters: named, Image: image.Name(imageVersion, false), Connect: kube.Connect, Patience: kubebed.Patience, Say: say,
+		Unconfined: how.unconfined,
 	})
 	if err != nil {
 		return err
@@ -107,9 +117,9 @@ func run(ctx context.Context, pairs []pair, sampling campaign.Sampling, seed uin
 		return err
 	}
 	_, err = bench.Run(ctx, bench.Options{
-		Sampling: sampling, Testbed: &both{lab: lab.New(labs), kube: bed, labs: labs, clusters: specs}, Store: kept, Observer: observer{},
+		Sampling: sampling, Testbed: &both{lab: lab.New(labs), kube: bed, labs: labs, clusters: specs, rules: how.rules}, Store: kept, Observer: observer{},
 		Plan: plan.Plan{
-			Schema: plan.Schema, Seed: seed, Cells: cells, MinBlocks: sampling.MinBlocks, MaxBlocks: sampling.MaxBlocks,
+			Schema: plan.Schema, Seed: how.seed, Cells: cells, MinBlocks: sampling.MinBlocks, MaxBlocks: sampling.MaxBlocks,
 			SliceSeconds: sampling.SliceSeconds,
 		},
 		WithoutProbes: []string{"stacks"},
@@ -170,17 +180,9 @@ const bare = "bridge-bare"
 // kubelet writes its rules anew when its chains are gone, not their rules.
 func strip(ctx context.Context, labs lab.Options, cluster string) error {
 	all, err := lab.List(labs)
-	for _, l := range all {
-		if l.Kubernetes == nil || l.Kubernetes.Name != cluster {
-			continue
-		}
-		for _, p := range l.Places {
-			if p.Kind != "node" {
-				continue
-			}
-			_, stripErr := labs.Runner.Run(ctx, exec.Cmd{Argv: []string{"iptables", "-w", "-F", "KUBE-FIREWALL"}, NetNS: netns.Named(p.Namespace).Path})
-			err = errors.Join(err, stripErr)
-		}
+	for _, p := range nodes(all, func(l lab.Info) bool { return l.Kubernetes != nil && l.Kubernetes.Name == cluster }) {
+		_, stripErr := labs.Runner.Run(ctx, exec.Cmd{Argv: []string{"iptables", "-w", "-F", "KUBE-FIREWALL"}, NetNS: netns.Named(p.Namespace).Path})
+		err = errors.Join(err, stripErr)
 	}
 	return err
 }

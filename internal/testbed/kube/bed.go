@@ -43,6 +43,9 @@ type Options struct {
 	// Privileged lets pods have all rights on their nodes, which probes of the kernel
 	// need (counters, stacks).
 	Privileged bool
+	// Unconfined leaves the pods' seccomp filter out, which each of their system calls
+	// passes. Pod Security "baseline" and "restricted" refuse such pods.
+	Unconfined bool
 	// Connect makes the connections: kube.Connect.
 	Connect func(kubeconfig, context string) (*kube.Client, error)
 	// Focus is called before a cluster is measured that was not the last one; the

@@ -216,7 +216,7 @@ func (c *cluster) makeNamespaces(ctx context.Context) error {
 		return c.client.Explain("make namespace "+ns.Name, err)
 	}
 	level := "restricted"
-	if c.options.Privileged {
+	if c.options.Privileged || c.options.Unconfined {
 		level = "privileged"
 	}
 	if err := make(false, level); err != nil {

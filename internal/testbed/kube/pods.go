@@ -97,6 +97,9 @@ func (c *cluster) podOf(s spot, name string) *corev1.Pod {
 		Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 	}
+	if c.options.Unconfined {
+		rights.SeccompProfile.Type = corev1.SeccompProfileTypeUnconfined
+	}
 	if root := int64(0); c.options.Privileged { // capabilities alone are of no use to another user
 		rights = &corev1.SecurityContext{Privileged: &yes, ReadOnlyRootFilesystem: &yes, RunAsUser: &root}
 	}
