@@ -2,6 +2,8 @@ package traffic
 
 import (
 	"context"
+	"math"
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
@@ -215,5 +217,35 @@ func TestAGateHoldsAllUntilTheLastComes(t *testing.T) {
 	}
 	if err := g.wait(); err == nil {
 		t.Error("a wait after the interruption gave no error")
+	}
+}
+
+// TestOpenTimeIsThatOfRoundTrips: the length of slices follows from it, and a lost SYN,
+// which costs a second, must not make them ten seconds long.
+func TestOpenTimeIsThatOfRoundTrips(t *testing.T) {
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	var ends []sliceEnd
+	for range 2 {
+		conn, err := net.Dial("tcp4", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		file, err := conn.(*net.TCPConn).File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		ends = append(ends, newTCPSliceAsker(&run{}, int(file.Fd())))
+	}
+	if got := openTime(ends); got <= 0 || got > time.Second {
+		t.Errorf("connections on loopback open in %v", got)
+	}
+	if got := openTime([]sliceEnd{ends[0], &udpSliceAsker{}}); got != math.MaxInt64 {
+		t.Errorf("of datagrams nothing is known, and still %v", got)
 	}
 }
