@@ -20,14 +20,10 @@ type CiliumCtEntry struct {
 }
 
 type CiliumCtKey struct {
-	_      structs.HostLayout
-	Source uint32
-	Dest   uint32
-	Ports  struct {
-		_      structs.HostLayout
-		Source uint16
-		Dest   uint16
-	}
+	_        structs.HostLayout
+	Source   uint32
+	Dest     uint32
+	Ports    CiliumPorts
 	Protocol uint8
 	Side     uint8
 	Pad      [2]uint8
@@ -41,6 +37,15 @@ type CiliumEndpoint struct {
 	Flags    uint32
 	Mac      [6]uint8
 	NodeMac  [6]uint8
+}
+
+type CiliumFragKey struct {
+	_        structs.HostLayout
+	Dest     uint32
+	Source   uint32
+	Id       uint16
+	Protocol uint8
+	Pad      uint8
 }
 
 type CiliumIn6Addr struct {
@@ -64,6 +69,12 @@ type CiliumPolicyKey struct {
 	Direction uint8
 	Protocol  uint8
 	Port      uint16
+}
+
+type CiliumPorts struct {
+	_      structs.HostLayout
+	Source uint16
+	Dest   uint16
 }
 
 type CiliumPrefix struct {
@@ -92,6 +103,7 @@ const (
 	CiliumMapCnbCt             = "cnb_ct"
 	CiliumMapCnbEndpoints      = "cnb_endpoints"
 	CiliumMapCnbEndpoints6     = "cnb_endpoints6"
+	CiliumMapCnbFrags          = "cnb_frags"
 	CiliumMapCnbIpcache        = "cnb_ipcache"
 	CiliumMapCnbIpcache6       = "cnb_ipcache6"
 	CiliumMapCnbPolicy         = "cnb_policy"
@@ -165,6 +177,7 @@ type CiliumMapSpecs struct {
 	CnbCt         *ebpf.MapSpec `ebpf:"cnb_ct"`
 	CnbEndpoints  *ebpf.MapSpec `ebpf:"cnb_endpoints"`
 	CnbEndpoints6 *ebpf.MapSpec `ebpf:"cnb_endpoints6"`
+	CnbFrags      *ebpf.MapSpec `ebpf:"cnb_frags"`
 	CnbIpcache    *ebpf.MapSpec `ebpf:"cnb_ipcache"`
 	CnbIpcache6   *ebpf.MapSpec `ebpf:"cnb_ipcache6"`
 	CnbPolicy     *ebpf.MapSpec `ebpf:"cnb_policy"`
@@ -208,6 +221,7 @@ type CiliumMaps struct {
 	CnbCt         *ebpf.Map `ebpf:"cnb_ct"`
 	CnbEndpoints  *ebpf.Map `ebpf:"cnb_endpoints"`
 	CnbEndpoints6 *ebpf.Map `ebpf:"cnb_endpoints6"`
+	CnbFrags      *ebpf.Map `ebpf:"cnb_frags"`
 	CnbIpcache    *ebpf.Map `ebpf:"cnb_ipcache"`
 	CnbIpcache6   *ebpf.Map `ebpf:"cnb_ipcache6"`
 	CnbPolicy     *ebpf.Map `ebpf:"cnb_policy"`
@@ -219,6 +233,7 @@ func (m *CiliumMaps) Close() error {
 		m.CnbCt,
 		m.CnbEndpoints,
 		m.CnbEndpoints6,
+		m.CnbFrags,
 		m.CnbIpcache,
 		m.CnbIpcache6,
 		m.CnbPolicy,

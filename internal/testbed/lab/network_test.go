@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -58,51 +57,6 @@ func echoHeard(t *testing.T, ns netns.NS, at netip.AddrPort, heard func()) netip
 		}
 	}()
 	return conn.LocalAddr().(*net.UDPAddr).AddrPort()
-}
-
-// ask sends a datagram of the given payload that may not be fragmented and
-// waits for its echo.
-func ask(from netns.NS, to netip.AddrPort, payload int) error {
-	var conn *net.UDPConn
-	err := netns.Do(from, func() (err error) {
-		conn, err = net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to))
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var optErr error
-	err = raw.Control(func(fd uintptr) {
-		optErr = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO)
-		if to.Addr().Is6() {
-			optErr = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DO)
-		}
-	})
-	if err := errors.Join(err, optErr); err != nil {
-		return err
-	}
-	want := bytes.Repeat([]byte{0xcb}, payload)
-	got := make([]byte, payload+1)
-	for try := 0; ; try++ {
-		if _, err := conn.Write(want); err != nil {
-			return err
-		}
-		if err := conn.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
-			return err
-		}
-		n, err := conn.Read(got)
-		if err == nil && bytes.Equal(got[:n], want) {
-			return nil
-		}
-		if try == 3 {
-			return fmt.Errorf("no echo of %d bytes: read %d, %w", payload, n, err)
-		}
-	}
 }
 
 // frame is what a test needs to know of one on the wire.
@@ -368,6 +322,7 @@ func reach(t *testing.T, l *Lab, n network.Network, cell result.Cell) {
 		}
 	}
 	checkWire(t, n, cell, c.addressOf(to, cell.Family), w.seen())
+	checkFragments(t, n, cell, c.ns(site{node: from.node}), c.ns(from), server, 3*mtu)
 }
 
 // hasNoIPv6: a network without it says so for every cell.
