@@ -31,6 +31,8 @@ type seen struct {
 	left  int
 	block int
 	bad   int
+	// budget is the campaign's time budget, 0: none.
+	budget time.Duration
 	// verbose reports every sample.
 	verbose bool
 }
@@ -42,8 +44,8 @@ func (p *progress) now() seen {
 	return p.seen
 }
 
-func newProgress(w io.Writer) *progress {
-	p := &progress{w: w, seen: seen{began: time.Now(), verbose: isVerbose(w)}}
+func newProgress(w io.Writer, budget time.Duration) *progress {
+	p := &progress{w: w, seen: seen{began: time.Now(), budget: budget, verbose: isVerbose(w)}}
 	if terminalOf(w).isTTY {
 		p.bars = mpb.New(mpb.WithOutput(screenOf(w)), mpb.WithWidth(30))
 	}
@@ -119,11 +121,17 @@ func (p *progress) close() {
 	}
 }
 
-// timeLeft takes the samples to come to last as long as those that were.
+// timeLeft takes the samples to come to last as long as those that were, and no longer
+// than the time budget leaves. A budget that is used up says nothing: the fewest blocks
+// are measured all the same.
 func (p seen) timeLeft() string {
 	if p.done == 0 {
 		return "?"
 	}
-	each := time.Since(p.began) / time.Duration(p.done)
-	return (each * time.Duration(p.left)).Round(time.Second).String()
+	spent := time.Since(p.began)
+	left := spent / time.Duration(p.done) * time.Duration(p.left)
+	if p.budget > spent {
+		left = min(left, p.budget-spent)
+	}
+	return left.Round(time.Second).String()
 }

@@ -14,7 +14,7 @@ import (
 // The bar is drawn while samples come. Under -race this finds what both touch.
 func TestProgressIsDrawnWhileSamplesCome(t *testing.T) {
 	var out bytes.Buffer
-	p := newProgress(&out)
+	p := newProgress(&out, 0)
 	p.bars = mpb.New(mpb.WithOutput(&out), mpb.WithAutoRefresh(), mpb.WithRefreshRate(time.Millisecond))
 	const samples = 300
 	p.Begin(samples, samples)
@@ -36,7 +36,7 @@ func TestProgressIsDrawnWhileSamplesCome(t *testing.T) {
 
 func TestProgressWithoutATerminal(t *testing.T) {
 	var out strings.Builder
-	p := newProgress(&out)
+	p := newProgress(&out, 0)
 	p.Begin(2, 4)
 	for block := 1; block <= 3; block++ {
 		p.Sampled(result.Sample{Block: block, Status: result.StatusOK}, 3-block)
@@ -45,5 +45,16 @@ func TestProgressWithoutATerminal(t *testing.T) {
 	want := "2 to 4 samples\nblock 1 measured, at most 0s left\nblock 2 measured, at most 0s left\n"
 	if out.String() != want {
 		t.Errorf("printed %q, want %q", out.String(), want)
+	}
+}
+
+func TestTimeLeftKnowsTheBudget(t *testing.T) {
+	p := seen{began: time.Now().Add(-10 * time.Second), done: 10, left: 3000}
+	if got := p.timeLeft(); got != "50m0s" {
+		t.Errorf("without a budget %s are left", got)
+	}
+	p.budget = 25 * time.Second
+	if got := p.timeLeft(); got != "15s" {
+		t.Errorf("of a budget of 25 s %s are left after 10 s", got)
 	}
 }

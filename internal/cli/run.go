@@ -252,7 +252,7 @@ func openLab(ctx context.Context, runner *exec.Runner, c campaign.Campaign, f ru
 }
 
 func measure(ctx context.Context, c campaign.Campaign, bed testbed.Testbed, into results, f runFlags, stderr io.Writer) (sum bench.Summary, err error) {
-	seen := newProgress(stderr)
+	seen := newProgress(stderr, time.Duration(c.Sampling.MaxSeconds*float64(time.Second)))
 	defer seen.close()
 	o := bench.Options{
 		Sampling: c.Sampling, Plan: into.plan, Testbed: bed, Store: into.dir, Observer: seen,
