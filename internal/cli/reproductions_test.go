@@ -23,7 +23,7 @@ import (
 
 var (
 	update   = flag.Bool("update", false, "write docs/reproductions.md again")
-	keepRuns = flag.String("record", "", "keep the runs in this folder, one folder for each paper")
+	keepRuns = flag.String("record", "", "keep the runs in this folder, which has a folder for each paper that was measured again")
 )
 
 const (
@@ -41,19 +41,13 @@ func TestReproductions(t *testing.T) {
 	}
 	if *keepRuns != "" {
 		for _, id := range names {
-			if slices.Contains(unrecorded(), id) {
-				continue
+			if from := filepath.Join(*keepRuns, id); isDir(from) { // others keep their runs
+				keep(t, from, filepath.Join(recordedRuns, id))
 			}
-			keep(t, filepath.Join(*keepRuns, id), filepath.Join(recordedRuns, id))
 		}
 	}
 	doc, rows := reproductionsHead, []string{}
 	for _, id := range names {
-		if slices.Contains(unrecorded(), id) {
-			text := unrecordedText(t, id)
-			doc, rows = doc+text, append(rows, text)
-			continue
-		}
 		r := recordedReproduction(t, id)
 		doc += studyText(r)
 		for _, v := range r.Verdicts {
@@ -77,29 +71,6 @@ func TestReproductions(t *testing.T) {
 			t.Errorf("%s lacks %q: go test ./internal/cli -run Reproductions -update", reproductionsDoc, row)
 		}
 	}
-}
-
-// unrecorded are the studies of which no run is kept yet. Take a study from this list
-// when you record it.
-func unrecorded() []string { return []string{"infrabuilder2024"} }
-
-// unrecordedText is the part of the document of a study that was not measured yet.
-func unrecordedText(t *testing.T, id string) string {
-	t.Helper()
-	if _, err := os.Stat(filepath.Join(recordedRuns, id)); err == nil {
-		t.Errorf("%s has a recorded run: take it from the list of those without one", id)
-	}
-	p, err := paper.Load(papers.FS, id, cli.PaperKnown())
-	if err != nil {
-		t.Fatal(err)
-	}
-	counted := 0
-	for _, c := range p.Claims {
-		if c.Counts() {
-			counted++
-		}
-	}
-	return studyHead(p.Publication) + fmt.Sprintf("%d findings and numbers. No run is recorded yet: `cnibench reproduce %s` measures it.\n\n[Every sentence and its claim](../papers/%s/README.md).\n", counted, id, id)
 }
 
 // studyHead begins the part of a study.
@@ -139,6 +110,11 @@ func recordedReproduction(t *testing.T, id string) paper.Reproduction {
 		t.Fatal(err)
 	}
 	return r
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // keep packs what claims and tables need of a run: no histograms, no series, no
@@ -198,17 +174,12 @@ func without(text []byte, keys ...string) ([]byte, error) {
 const reproductionsHead = `<!-- Made from recorded runs: go test ./internal/cli -run Reproductions -update -->
 # What six studies say, measured again
 
-Each study names the time of its records, the version of cnibench and the kernel. A part of
-each study's campaign ran once on one machine with 2 cores, which other programs used most
-of the time. All nodes were network namespaces of its one kernel. Intervals are therefore
-wide and most claims undecided. Absolute values, and everything that a NIC or a second
-machine contributes, are not reproduced; the shapes may be.
-
-**Two things changed after these records were made.** The lab's flannel now has flanneld's
-own rules, and with them connection tracking. Claims were corrected: where they now name
-other cells (Calico and Cilium with connection tracking, all sizes, all profiles), the
-records lack these cells, and the claim is "not measurable here" until the study is
-recorded again.
+Each study names the time of its records, the version of cnibench and the kernel. The part
+of its campaign that fits into the given time ran once, on one virtual machine with 2 CPUs
+on which nothing else was measured or built. All nodes were network namespaces of its one kernel, and both
+ends of a sample shared one CPU, so each figure is the cost of the path. Absolute values,
+and everything that a NIC, a second machine or more CPUs contribute, are not reproduced;
+the shapes may be. Several streams, in particular, share the same CPU here.
 
 [How a claim is judged](adding-a-paper.md#how-it-is-judged) explains the verdicts. The
 folders of [papers](../papers) have the claims, the published numbers and the campaigns,
@@ -217,6 +188,18 @@ with a list of each study's sentences and their claims.
 Ours is left / right with its 95 % interval, for the pair that decides the verdict.
 Findings and numbers count; questions, related work and settings are only shown.
 `
+
+// recordedWith is the command whose run is kept, and a note where that run is older than
+// controlled conditions.
+func recordedWith(id string) (command, note string) {
+	flags := map[string]string{
+		"volpert2022": "4m", "lim2020": "4m", "spiderpool-v0.8": "8m", "infrabuilder2024": "7m", "dakic2024": "30m --allow-host-tuning", "qi2020": "10m",
+	}
+	if id == "dakic2024" || id == "qi2020" {
+		note = "**This run is older.** Its conditions were not controlled, and other programs used the machine: its intervals are wide, and where a claim now names other cells it is \"not measurable here\" until the study is recorded again.\n\n"
+	}
+	return "cnibench reproduce " + id + " --for " + flags[id], note
+}
 
 // studyText is a study's part of the document.
 func studyText(r paper.Reproduction) string {
@@ -228,6 +211,8 @@ func studyText(r paper.Reproduction) string {
 		counts = append(counts, fmt.Sprintf("%d %s", r.Count(w), w))
 	}
 	fmt.Fprintf(&b, "%d findings and numbers: %s. Up to %d blocks, recorded %s.\n\n", len(r.Counted()), strings.Join(counts, ", "), r.Blocks, report.RecordedWords(r.Recorded))
+	command, note := recordedWith(p.ID)
+	fmt.Fprintf(&b, "%sMeasure it again: `%s`. ", note, command)
 	fmt.Fprintf(&b, "[Every sentence and its claim](../papers/%s/README.md).\n", p.ID)
 	for _, name := range slices.Sorted(maps.Keys(r.Untaken)) {
 		fmt.Fprintf(&b, "\nProfile %s did not take effect: %s.\n", name, escaped(strings.Join(r.Untaken[name], "; ")))
