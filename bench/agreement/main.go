@@ -27,12 +27,14 @@ import (
 	"github.com/cnibench/cnibench/internal/image"
 	"github.com/cnibench/cnibench/internal/kube"
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
 	kubebed "github.com/cnibench/cnibench/internal/testbed/kube"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 	"github.com/cnibench/cnibench/internal/testbed/lab/kubernetes"
 	"github.com/cnibench/cnibench/internal/traffic"
+	"github.com/cnibench/cnibench/internal/workload"
 )
 
 // imageVersion is the tag of the image in the clusters' nodes.
@@ -40,7 +42,7 @@ const imageVersion = "agreement"
 
 func main() {
 	// Plugins that are this project's own are links to this program.
-	if handled, exit := cni.RunAsPlugin(os.Args[0], os.Environ()); handled {
+	if handled, exit := network.RunAsPlugin(os.Args[0], os.Environ()); handled {
 		os.Exit(exit)
 	}
 	if len(os.Args) == 4 && os.Args[1] == deepVerb {
@@ -99,6 +101,7 @@ func run(ctx context.Context, pairs []pair, sampling campaign.Sampling, how sett
 	defer func() { err = errors.Join(err, removeDeep(cgroups)) }()
 	labs := lab.Options{
 		Runner: r, Agent: []string{self, deepVerb, cgroups, program}, CNIPath: cni.SearchPath(""), Verb: "bench-agreement", Dir: filepath.Join(dir, "labs"),
+		SetsAlgorithm: workload.SetsCongestionControl,
 	}
 	named, err := up(ctx, labs, specs, program, dir)
 	defer func() { err = errors.Join(err, down(context.WithoutCancel(ctx), labs)) }()

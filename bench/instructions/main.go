@@ -18,7 +18,6 @@ import (
 	"os/signal"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/cni"
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/labtest/vm"
 	"github.com/cnibench/cnibench/internal/network"
@@ -113,7 +112,7 @@ const countVerb = "count"
 // inside is what this program is besides: in the virtual machine, and there for
 // labs a CNI plugin and flannel's tunnel.
 func inside(args []string, stdout, stderr io.Writer) (handled bool, status int) {
-	if handled, status := cni.RunAsPlugin(args[0], os.Environ()); handled {
+	if handled, status := network.RunAsPlugin(args[0], os.Environ()); handled {
 		return true, status
 	}
 	if len(args) != 3 {

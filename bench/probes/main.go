@@ -56,7 +56,7 @@ func run(ctx context.Context, w io.Writer, blocks int, window time.Duration) (er
 	}
 	runner := exec.NewRunner()
 	defer runner.Close()
-	l := lab.New(lab.Options{Runner: runner, Agent: []string{self, "agent"}, CNIPath: cni.SearchPath(""), Verb: "bench-probes"})
+	l := lab.New(lab.Options{Runner: runner, Agent: []string{self, "agent"}, CNIPath: cni.SearchPath(""), Verb: "bench-probes", SetsAlgorithm: workload.SetsCongestionControl})
 	if _, err := l.Build(ctx, cells()); err != nil {
 		return err
 	}

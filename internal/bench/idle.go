@@ -102,7 +102,7 @@ func (r *run) probes(s *result.Sample, ends testbed.Ends, client, server workloa
 // machine a second time, and take a second set of its few counters for that.
 func (r *run) withoutTwice(ends testbed.Ends) []string {
 	if machine(ends.Client) == machine(ends.Server) {
-		return append([]string{probe.CountersName, probe.StacksName}, r.WithoutProbes...)
+		return append(probe.Names(probe.IsExclusive), r.WithoutProbes...)
 	}
 	return r.WithoutProbes
 }

@@ -15,7 +15,7 @@ import (
 func (r *run) watchNodes(ctx context.Context, s *result.Sample, ends testbed.Ends) func() {
 	reader, ok := r.Testbed.(testbed.NodeReader)
 	if !ok {
-		for _, name := range []string{probe.NetfilterName, probe.MemoryName} {
+		for _, name := range probe.Names(probe.IsOfNodes) {
 			if !slices.Contains(r.WithoutProbes, name) {
 				r.missing("probe " + name + ": this testbed does not read its nodes: measure in the lab")
 			}

@@ -100,7 +100,7 @@ func (r *run) leaveOutShared(tries []*try) {
 			pairs[m]++
 		}
 	}
-	ofMachine := []string{probe.CPUName, probe.CountersName, probe.StacksName}
+	ofMachine := probe.Names(probe.IsOfMachine)
 	for _, t := range tries {
 		if !slices.ContainsFunc(t.machines(), func(m string) bool { return pairs[m] > 1 }) {
 			continue

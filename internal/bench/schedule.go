@@ -38,10 +38,11 @@ func (r *run) schedule(tries []*slicedTry) time.Duration {
 			if (round+1)*t.slices/rounds == round*t.slices/rounds {
 				continue // it has fewer slices than there are rounds
 			}
-			stream := t.sample.Cell.Workload == traffic.TCPStream || t.sample.Cell.Workload == traffic.UDPStream
+			test := workload.NativeTest(t.sample.Cell.Workload)
+			stream := test == traffic.TCPStream || test == traffic.UDPStream
 			leadIn, length := workload.SliceOf(r.Sampling.Slice(), t.opened, stream && shaped(t.sample.Cell))
 			if len(t.turns) == 0 {
-				leadIn = workload.WarmupOf(t.sample.Cell.Workload, leadIn)
+				leadIn = workload.WarmupOf(test, leadIn)
 			}
 			t.turns = append(t.turns, traffic.Turn{At: at, LeadIn: leadIn, Length: length})
 			drain, known := r.drains[t.sample.Cell]

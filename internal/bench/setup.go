@@ -7,22 +7,16 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
 // podPatience is what each pod of a sample of pod_setup may take, beside patience.
 const podPatience = time.Second
 
-// PodAdder is a testbed that can add pods while a campaign runs.
-type PodAdder interface {
-	// AddPods adds the cell's number of pods at once, waits until each answers,
-	// and removes them. On an error none is left either.
-	AddPods(ctx context.Context, cell result.Cell) (workload.PodSetUp, error)
-}
-
 // addPods measures a sample of pod_setup, which the testbed itself runs.
 func (r *run) addPods(ctx context.Context, s *result.Sample) error {
-	adder, ok := r.Testbed.(PodAdder)
+	adder, ok := r.Testbed.(testbed.PodAdder)
 	if !ok {
 		return errors.New("this testbed cannot add pods while a campaign runs: measure pod_setup in the lab")
 	}

@@ -7,7 +7,7 @@ package campaign
 
 import (
 	"fmt"
-	"reflect"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -73,45 +73,48 @@ func (p Path) ToService() bool { return p.To == "cluster-ip" || p.To == "node-po
 
 // Workload is a traffic and the values of its factors; every combination is a cell.
 type Workload struct {
-	Name              string    `json:"name"`
-	Test              []string  `json:"test,omitempty"`
-	Protocol          []string  `json:"protocol,omitempty"`
-	MessageBytes      []int     `json:"message_bytes,omitempty"`
-	ResponseBytes     []int     `json:"response_bytes,omitempty"`
-	Streams           []int     `json:"streams,omitempty"`
-	Direction         []string  `json:"direction,omitempty"`
-	RateBitsPerSecond []float64 `json:"rate_bits_per_second,omitempty"`
-	RatePerSecond     []float64 `json:"rate_per_second,omitempty"`
-	Burst             []int     `json:"burst,omitempty"`
-	UDPGSO            []bool    `json:"udp_gso,omitempty"`
-	ZeroCopy          []bool    `json:"zero_copy,omitempty"`
-	BackgroundStreams []int     `json:"background_streams,omitempty"`
-	Pods              []int     `json:"pods,omitempty"`
-	PinCPUs           []bool    `json:"pin_cpus,omitempty"`
-	CPUs              []string  `json:"cpus,omitempty"`
-	CongestionControl []string  `json:"congestion_control,omitempty"`
+	Name string `json:"name"`
+	// Values are those that the file lists, and the defaults.
+	Values Values `json:"-"`
 	// Asked tells which of the conditions the file itself says: the others follow
 	// the testbed.
 	Asked Conditions `json:"-"`
 }
 
-// Factors yields the name of each factor that a workload can have, as in records, with
-// the values that the campaign says.
-func (w Workload) Factors(yield func(name string, values []any) bool) {
-	v := reflect.ValueOf(w)
-	for i := range v.NumField() {
-		if v.Field(i).Kind() != reflect.Slice {
-			continue
-		}
-		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-		var values []any
-		for k := range v.Field(i).Len() {
-			values = append(values, v.Field(i).Index(k).Interface())
-		}
-		if !yield(name, values) {
+// Values are factors by their names in records, each with its values in the factor's
+// own type (result.Factor.Type). A factor without a value is absent.
+type Values map[string][]any
+
+// Factors yields each factor that the workload has values of, with these.
+func (w Workload) Factors(yield func(f result.Factor, values []any) bool) {
+	for _, f := range workloadFactors() {
+		if values := w.Values[f.Name]; len(values) > 0 && !yield(f, values) {
 			return
 		}
 	}
+}
+
+// set gives a factor its values. Copies of the workload keep theirs.
+func (w *Workload) set(factor string, values ...any) {
+	w.Values = maps.Clone(w.Values)
+	if w.Values == nil {
+		w.Values = Values{}
+	}
+	w.Values[factor] = values
+}
+
+// has tells whether a factor has a value.
+func (w Workload) has(factor string) bool { return len(w.Values[factor]) > 0 }
+
+// texts are the values of a factor of texts.
+func (w Workload) texts(factor string) []string {
+	var texts []string
+	for _, v := range w.Values[factor] {
+		if text, ok := v.(string); ok {
+			texts = append(texts, text)
+		}
+	}
+	return texts
 }
 
 // Conditions are factors of the experiment rather than of the network.

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -104,8 +105,8 @@ func TestDefaults(t *testing.T) {
 		Name: "c", Testbed: "lab", Networks: []Network{{Name: "host"}}, Links: []string{"unshaped"}, Profiles: []string{"default_settings"},
 		Paths: []Path{{From: "pod", To: "pod", Placement: "inter-host"}},
 		Workloads: []Workload{
-			{Name: "iperf3", Protocol: []string{"tcp"}, MessageBytes: []int{1460}, Streams: []int{1}},
-			{Name: "netperf", Test: []string{"TCP_STREAM"}},
+			{Name: "iperf3", Values: Values{"protocol": {"tcp"}, "message_bytes": {1460}, "streams": {1}}},
+			{Name: "netperf", Values: Values{"test": {"TCP_STREAM"}}},
 			{Name: "plain"},
 		},
 		MTU: []int{1500}, Families: []string{"ipv4"}, Probes: []string{"cpu", "process", "counters", "stacks", "netfilter", "memory"},
@@ -139,13 +140,12 @@ func TestEveryKey(t *testing.T) {
 		Paths: []Path{{"pod", "pod", "intra-host"}, {"pod", "host", "inter-host"}, {"pod", "cluster-ip", "inter-host"},
 			{"pod", "node-port", "intra-host"}, {"host", "host", "inter-host"}},
 		Workloads: []Workload{
-			{Name: "tcp_stream", MessageBytes: []int{1472, 65536}, Streams: []int{1, 8}, Direction: []string{"forward", "bidirectional"},
-				RateBitsPerSecond: []float64{1e9, 2.5e9}, ZeroCopy: []bool{false, true}, PinCPUs: []bool{true}, CPUs: []string{"free"}, CongestionControl: []string{"bbr"}, Asked: Conditions{CongestionControl: true}},
-			{Name: "tcp_stream", MessageBytes: []int{65536}, Streams: []int{1}, CPUs: []string{"same"}, CongestionControl: []string{"cubic"}},
-			{Name: "udp_stream", MessageBytes: []int{64}, Streams: []int{1}, UDPGSO: []bool{true}},
-			{Name: "udp_rr", MessageBytes: []int{64}, ResponseBytes: []int{1024}, Streams: []int{1}, RatePerSecond: []float64{1000}, Burst: []int{1, 16}},
-			{Name: "netperf", Test: []string{"TCP_RR", "TCP_STREAM"}},
-			{Name: "iperf3", Protocol: []string{"udp", "tcp"}, MessageBytes: []int{1460}, Streams: []int{1}},
+			{Name: "tcp_stream", Values: Values{"message_bytes": {1472, 65536}, "streams": {1, 8}, "direction": {"forward", "bidirectional"}, "rate_bits_per_second": {1e9, 2.5e9}, "zero_copy": {false, true}, "pin_cpus": {true}, "cpus": {"free"}, "congestion_control": {"bbr"}}, Asked: Conditions{CongestionControl: true}},
+			{Name: "tcp_stream", Values: Values{"message_bytes": {65536}, "streams": {1}, "cpus": {"same"}, "congestion_control": {"cubic"}}},
+			{Name: "udp_stream", Values: Values{"message_bytes": {64}, "streams": {1}, "udp_gso": {true}}},
+			{Name: "udp_rr", Values: Values{"message_bytes": {64}, "response_bytes": {1024}, "streams": {1}, "rate_per_second": {1000.0}, "burst": {1, 16}}},
+			{Name: "netperf", Values: Values{"test": {"TCP_RR", "TCP_STREAM"}}},
+			{Name: "iperf3", Values: Values{"protocol": {"udp", "tcp"}, "message_bytes": {1460}, "streams": {1}}},
 		},
 		MTU: []int{1500, 9000}, Families: []string{"ipv4", "ipv6"}, Probes: []string{"cpu", "process", "counters", "stacks", "netfilter", "memory"},
 		Services: []int{1, 10000}, ServiceProxies: []string{"iptables", "ebpf"}, Policies: []int{0, 1000},
@@ -223,7 +223,7 @@ func keys(n int) string {
 func tooManyCells() string {
 	sizes := make([]string, 128)
 	for i := range sizes {
-		sizes[i] = plain(float64(i + 1))
+		sizes[i] = strconv.Itoa(i + 1)
 	}
 	list := "[" + strings.Join(sizes, ", ") + "]"
 	return "name: c\nnetworks: [host, bridge]\nlinks: [unshaped, 1-gigabit]\nmtu: [1500, 9000]\nworkloads:\n- {name: tcp_stream, message_bytes: " + list + ", streams: " + list + "}\n"

@@ -139,19 +139,20 @@ func (d *decoder) checkWorkload(where place, w *Workload, testbed string) {
 			d.failAt(e.key, where, takesWhat(spec), "workload %q takes no %s", spec.Name, name)
 		}
 	}
-	d.checkChoice(where.with("test"), w.Test, spec.Tests)
-	d.checkChoice(where.with("protocol"), w.Protocol, spec.Protocols)
+	d.checkChoice(where.with("test"), w.texts("test"), spec.Tests)
+	d.checkChoice(where.with("protocol"), w.texts("protocol"), spec.Protocols)
 	fillWorkload(w, spec)
 	d.checkConditions(where, w, spec, testbed)
 	if mayUseUDP(spec, *w) {
-		d.checkDatagrams(where.with("message_bytes"), w.MessageBytes)
-		d.checkDatagrams(where.with("response_bytes"), w.ResponseBytes)
+		for _, factor := range []string{"message_bytes", "response_bytes"} {
+			d.checkDatagrams(where.with(factor), w.Values[factor])
+		}
 	}
 }
 
-func (d *decoder) checkDatagrams(where place, sizes []int) {
-	for i, n := range sizes {
-		if n > maxUDPPayload {
+func (d *decoder) checkDatagrams(where place, sizes []any) {
+	for i, size := range sizes {
+		if n, ok := size.(int); ok && n > maxUDPPayload {
 			d.fail(where.with(i), "for other protocols list the workload a second time", "a UDP datagram carries at most %d bytes, found %d", maxUDPPayload, n)
 		}
 	}
@@ -168,17 +169,17 @@ func (d *decoder) checkChoice(where place, values, allowed []string) {
 }
 
 func fillWorkload(w *Workload, spec workload.Spec) {
-	if w.Test == nil && len(spec.Tests) > 0 {
-		w.Test = spec.Tests[:1:1]
+	if !w.has("test") && len(spec.Tests) > 0 {
+		w.set("test", spec.Tests[0])
 	}
-	if w.Protocol == nil && len(spec.Protocols) > 0 {
-		w.Protocol = spec.Protocols[:1:1]
+	if !w.has("protocol") && len(spec.Protocols) > 0 {
+		w.set("protocol", spec.Protocols[0])
 	}
-	if w.MessageBytes == nil && takes(spec, "message_bytes") && spec.DefaultMessageBytes > 0 {
-		w.MessageBytes = []int{spec.DefaultMessageBytes}
+	if !w.has("message_bytes") && takes(spec, "message_bytes") && spec.DefaultMessageBytes > 0 {
+		w.set("message_bytes", spec.DefaultMessageBytes)
 	}
-	if w.Streams == nil && takes(spec, "streams") {
-		w.Streams = []int{max(spec.DefaultStreams, 1)}
+	if !w.has("streams") && takes(spec, "streams") {
+		w.set("streams", max(spec.DefaultStreams, 1))
 	}
 }
 
@@ -218,7 +219,7 @@ func workloadKeyNames() []string {
 
 // mayUseUDP tells whether any cell of the workload sends datagrams.
 func mayUseUDP(spec workload.Spec, w Workload) bool {
-	return isUDP(spec.Name) || slices.ContainsFunc(w.Protocol, isUDP) || slices.ContainsFunc(w.Test, isUDP)
+	return isUDP(spec.Name) || slices.ContainsFunc(w.texts("protocol"), isUDP) || slices.ContainsFunc(w.texts("test"), isUDP)
 }
 
 // isUDP tells a workload, test or protocol that sends datagrams by its name:
@@ -232,7 +233,7 @@ func (c Campaign) combinations() float64 {
 	for _, w := range c.Workloads {
 		n := 1.0
 		for _, values := range w.Factors {
-			n *= float64(max(len(values), 1))
+			n *= float64(len(values))
 		}
 		traffics += n
 	}

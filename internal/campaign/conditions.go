@@ -16,15 +16,21 @@ const Lab = "lab"
 // segment, and that timer is then what is measured.
 const LabAlgorithm = "cubic"
 
+// The factors that are conditions, by their names in records.
+const (
+	cpusKey       = "cpus"
+	congestionKey = "congestion_control"
+)
+
 // checkConditions refuses conditions that make no sense on a testbed, and fills in
 // those that the file leaves to it.
 func (d *decoder) checkConditions(where place, w *Workload, spec workload.Spec, testbed string) {
-	w.Asked = Conditions{w.CPUs != nil, w.CongestionControl != nil}
-	if slices.Contains(w.PinCPUs, true) && w.Asked.CPUs {
+	w.Asked = Conditions{w.has(cpusKey), w.has(congestionKey)}
+	if slices.Contains(w.Values["pin_cpus"], any(true)) && w.Asked.CPUs {
 		d.fail(where.with("pin_cpus"), "leave pin_cpus out", "cpus and pin_cpus both place the ends")
 	}
-	if testbed != Lab && w.Asked.CongestionControl && !spec.SetsCongestionControl && slices.ContainsFunc(w.CongestionControl, func(v string) bool { return v != result.AsIs }) {
-		d.fail(where.with("congestion_control"), "write as-is, and set net.ipv4.tcp_congestion_control on the machines", "%s cannot set its congestion control, and this testbed does not do it", spec.Name)
+	if testbed != Lab && w.Asked.CongestionControl && !spec.SetsCongestionControl && slices.ContainsFunc(w.Values[congestionKey], func(v any) bool { return v != result.AsIs }) {
+		d.fail(where.with(congestionKey), "write as-is, and set net.ipv4.tcp_congestion_control on the machines", "%s cannot set its congestion control, and this testbed does not do it", spec.Name)
 	}
 	w.fillConditions(spec, testbed)
 }
@@ -32,25 +38,25 @@ func (d *decoder) checkConditions(where place, w *Workload, spec workload.Spec, 
 // fillConditions gives the conditions that the file leaves open their values for a
 // testbed.
 func (w *Workload) fillConditions(spec workload.Spec, testbed string) {
-	if takes(spec, "cpus") && !w.Asked.CPUs {
-		w.CPUs = []string{result.CPUsFree}
-		if testbed == Lab && !slices.Contains(w.PinCPUs, true) {
-			w.CPUs = []string{spec.CPUsFor(w.firstTest())}
+	if takes(spec, cpusKey) && !w.Asked.CPUs {
+		w.set(cpusKey, result.CPUsFree)
+		if testbed == Lab && !slices.Contains(w.Values["pin_cpus"], any(true)) {
+			w.set(cpusKey, spec.CPUsFor(w.firstTest()))
 		}
 	}
-	if takes(spec, "congestion_control") && !w.Asked.CongestionControl {
-		w.CongestionControl = []string{result.AsIs}
+	if takes(spec, congestionKey) && !w.Asked.CongestionControl {
+		w.set(congestionKey, result.AsIs)
 		if testbed == Lab {
-			w.CongestionControl = []string{LabAlgorithm}
+			w.set(congestionKey, LabAlgorithm)
 		}
 	}
 }
 
 func (w *Workload) firstTest() string {
-	if len(w.Test) == 0 {
-		return ""
+	if tests := w.texts("test"); len(tests) > 0 {
+		return tests[0]
 	}
-	return w.Test[0]
+	return ""
 }
 
 // On is the campaign on another testbed than its file names: conditions that the
@@ -73,8 +79,8 @@ func (c Campaign) InLabs(known Known) Campaign {
 	c.Workloads = slices.Clone(c.Workloads)
 	for i := range c.Workloads {
 		w := &c.Workloads[i]
-		if spec, ok := known.workload(w.Name); ok && spec.SetsCongestionControl && takes(spec, "congestion_control") && !w.Asked.CongestionControl {
-			w.CongestionControl = []string{LabAlgorithm}
+		if spec, ok := known.workload(w.Name); ok && spec.SetsCongestionControl && takes(spec, congestionKey) && !w.Asked.CongestionControl {
+			w.set(congestionKey, LabAlgorithm)
 		}
 	}
 	return c
@@ -88,11 +94,11 @@ func (c Campaign) Uncontrolled() Campaign {
 	c.Workloads = slices.Clone(c.Workloads)
 	for i := range c.Workloads {
 		w := &c.Workloads[i]
-		if w.CPUs != nil && !w.Asked.CPUs {
-			w.CPUs = []string{result.CPUsFree}
+		if w.has(cpusKey) && !w.Asked.CPUs {
+			w.set(cpusKey, result.CPUsFree)
 		}
-		if w.CongestionControl != nil && !w.Asked.CongestionControl {
-			w.CongestionControl = []string{result.AsIs}
+		if w.has(congestionKey) && !w.Asked.CongestionControl {
+			w.set(congestionKey, result.AsIs)
 		}
 	}
 	return c
@@ -105,9 +111,9 @@ func (d *decoder) checkPlacement(c *Campaign) {
 	}
 	apart := slices.ContainsFunc(c.Paths, func(p Path) bool { return p.Placement == result.InterHost })
 	for i, w := range c.Workloads {
-		at := slices.Index(w.CPUs, result.CPUsSame)
+		at := slices.Index(w.Values[cpusKey], any(result.CPUsSame))
 		if at >= 0 && apart {
-			d.fail(place{"workloads", i}.with("cpus").with(at), "write apart or free, or measure paths inside a node alone",
+			d.fail(place{"workloads", i}.with(cpusKey).with(at), "write apart or free, or measure paths inside a node alone",
 				"%s", fmt.Sprintf("the ends of a path between nodes are on two machines, which have no CPU in common: %s", result.CPUsSame))
 		}
 	}

@@ -25,11 +25,11 @@ func TestConditionsFollowTheTestbed(t *testing.T) {
 		{"before conditions", c.Uncontrolled(), "free", "as-is"},
 	} {
 		open, said := tt.c.Workloads[0], tt.c.Workloads[1]
-		if !slices.Equal(open.CPUs, []string{tt.cpus}) || !slices.Equal(open.CongestionControl, []string{tt.algorithm}) {
-			t.Errorf("%s: %v, %v", tt.name, open.CPUs, open.CongestionControl)
+		if !slices.Equal(open.texts("cpus"), []string{tt.cpus}) || !slices.Equal(open.texts("congestion_control"), []string{tt.algorithm}) {
+			t.Errorf("%s: %v", tt.name, open.Values)
 		}
-		if !slices.Equal(said.CPUs, []string{"apart"}) || !slices.Equal(said.CongestionControl, []string{"reno"}) {
-			t.Errorf("%s: what the file says became %v, %v", tt.name, said.CPUs, said.CongestionControl)
+		if !slices.Equal(said.texts("cpus"), []string{"apart"}) || !slices.Equal(said.texts("congestion_control"), []string{"reno"}) {
+			t.Errorf("%s: what the file says became %v", tt.name, said.Values)
 		}
 	}
 	if s := c.Uncontrolled().Sampling; s.SliceSeconds != 0 || s.ExplainSeconds != 0 {

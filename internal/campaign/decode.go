@@ -171,6 +171,10 @@ func (d *decoder) mapping(n *node, v reflect.Value, k key, where place) {
 			continue
 		}
 		given[k.name] = true
+		if k.typ != nil {
+			d.values(e.value, v.Addr().Interface().(*Workload), k, where.with(k.name))
+			continue
+		}
 		d.decode(e.value, field(v, k), k, where.with(k.name))
 	}
 	for _, k := range keys {
@@ -181,6 +185,19 @@ func (d *decoder) mapping(n *node, v reflect.Value, k key, where place) {
 		case k.def != "":
 			d.preset(field(v, k), k)
 		}
+	}
+}
+
+// values reads the values of a workload's factor.
+func (d *decoder) values(n *node, w *Workload, k key, where place) {
+	list := reflect.New(k.typ).Elem()
+	d.decode(n, list, k, where)
+	var values []any
+	for i := range list.Len() {
+		values = append(values, list.Index(i).Interface())
+	}
+	if values != nil {
+		w.set(k.name, values...)
 	}
 }
 
@@ -241,7 +258,7 @@ func (d *decoder) number(n *node, v reflect.Value, k key, where place) {
 		d.failAt(n, where, "", "expected %s, found %s", expected, clip(n.text))
 	case !ok:
 		d.failAt(n, where, "write it as a plain decimal number", "expected %s, found %s", expected, clip(n.text))
-	case whole && value != math.Trunc(value), !k.bounds.hold(value):
+	case whole && value != math.Trunc(value), !k.bounds.Hold(value):
 		d.failAt(n, where, "", "expected %s, found %s", expected, clip(n.text))
 	case whole:
 		v.SetInt(int64(value))

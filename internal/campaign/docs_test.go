@@ -3,9 +3,11 @@ package campaign_test
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -70,19 +72,62 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestDatapathsHasEveryNetwork: the example is of all that a lab can build.
-func TestDatapathsHasEveryNetwork(t *testing.T) {
-	c, err := campaign.Load("../../examples/datapaths.yaml", known())
-	if err != nil {
-		t.Fatal(err)
-	}
-	has := map[string]bool{}
-	for _, n := range c.Networks {
-		has[n.Name] = true
-	}
+// TestExamplesAreWhole: two examples name all that a lab can measure. With -update they
+// get what they lack.
+func TestExamplesAreWhole(t *testing.T) {
+	var networks, workloads []string
 	for _, n := range network.List() {
-		if !has[n.Name] {
-			t.Errorf("examples/datapaths.yaml leaves out %s", n.Name)
+		networks = append(networks, n.Name)
+	}
+	for _, w := range workload.List() {
+		if name := w.Spec().Name; name != workload.PodSetupName { // it sends no traffic
+			workloads = append(workloads, name)
+		}
+	}
+	for _, e := range []struct {
+		path, before string // what is missing is written before this line
+		all          []string
+		line         string
+		named        func(campaign.Campaign) []string
+	}{
+		{"../../examples/datapaths.yaml", "links: ", networks, "  - %s", func(c campaign.Campaign) (names []string) {
+			for _, n := range c.Networks {
+				names = append(names, n.Name)
+			}
+			return names
+		}},
+		{"../../examples/tools.yaml", "# Tools take whole seconds", workloads, "  - {name: %s}", func(c campaign.Campaign) (names []string) {
+			for _, w := range c.Workloads {
+				names = append(names, w.Name)
+			}
+			return names
+		}},
+	} {
+		c, err := campaign.Load(e.path, known())
+		if err != nil {
+			t.Fatal(err)
+		}
+		missing := slices.DeleteFunc(slices.Clone(e.all), func(name string) bool { return slices.Contains(e.named(c), name) })
+		if len(missing) == 0 {
+			continue
+		}
+		if flag.Lookup("update").Value.String() != "true" {
+			t.Errorf("%s leaves out %s; run go test ./internal/campaign -update", e.path, strings.Join(missing, ", "))
+			continue
+		}
+		text, err := os.ReadFile(e.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, tail, found := strings.Cut(string(text), "\n"+e.before)
+		if !found {
+			t.Fatalf("%s has no line %q", e.path, e.before)
+		}
+		for _, name := range missing {
+			head += fmt.Sprintf("\n"+e.line, name)
+		}
+		if err := os.WriteFile(e.path, []byte(head+"\n"+e.before+tail), 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

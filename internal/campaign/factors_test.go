@@ -1,36 +1,66 @@
 package campaign_test
 
 import (
-	"reflect"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/workload"
 )
 
-// What a workload can vary is in the table of factors, with the same type.
-func TestWorkloadKeysAreFactors(t *testing.T) {
-	var w campaign.Workload
-	v := reflect.ValueOf(&w).Elem()
-	lists := 0
-	for i := range v.NumField() {
-		if f := v.Field(i); f.Kind() == reflect.Slice {
-			f.Set(reflect.MakeSlice(f.Type(), 1, 1))
-			lists++
+// Every factor with a key in the table is read from a campaign, in its own type, and
+// becomes a value of a cell.
+func TestKeysOfWorkloadsAreFactors(t *testing.T) {
+	keys := result.FactorsBy(func(o result.Order) int { return o.Key })
+	if len(keys) < 16 {
+		t.Fatalf("%d factors have a key, expected 16 at least", len(keys))
+	}
+	all := workload.Spec{Name: "all", Protocols: []string{"tcp", "udp"}, Tests: []string{"TCP_RR", "TCP_STREAM"}}
+	text := "name: c\nnetworks: [host]\nworkloads:\n- name: all\n"
+	for _, f := range keys {
+		all.Factors = append(all.Factors, f.Name)
+		if f.Name != "pin_cpus" { // excludes cpus
+			text += fmt.Sprintf("  %s: %s\n", f.Name, f.Key().Example)
 		}
 	}
-	for name, values := range w.Factors {
-		lists--
-		f, ok := result.FindFactor(name)
-		if !ok {
-			t.Errorf("%s is no factor of a cell: add it to internal/result/factor_table.go", name)
-			continue
-		}
-		if len(values) != 1 || !f.Set(&result.Cell{}, values[0]) {
-			t.Errorf("%s: a cell does not take the values %v of a campaign", name, values)
+	k := known()
+	k.Workloads = []workload.Spec{all}
+	c, err := campaign.Parse("c.yaml", []byte(text), k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := 0
+	for f, values := range c.Workloads[0].Factors {
+		given++
+		for _, v := range values {
+			if !f.Set(&result.Cell{}, v) {
+				t.Errorf("%s: a cell does not take the value %v, a %T", f.Name, v, v)
+			}
 		}
 	}
-	if lists != 0 {
-		t.Errorf("%d lists of a workload are not given", lists)
+	if given != len(keys)-1 {
+		t.Errorf("%d of %d factors were read", given, len(keys)-1)
+	}
+	_, err = campaign.Parse("c.yaml", []byte(strings.Replace(text, "burst:", "brust:", 1)), k)
+	if err == nil || !strings.Contains(err.Error(), `did you mean "burst"?`) {
+		t.Errorf("a misspelt factor: %v", err)
+	}
+}
+
+// A copy of a campaign on another testbed has conditions of its own.
+func TestCopiesShareNoValues(t *testing.T) {
+	k := known()
+	c, err := campaign.Parse("c.yaml", []byte("name: c\nnetworks: [host]\nworkloads: [{name: tcp_rr}]\n"), k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := c.On(campaign.Hosts, k)
+	if here := c.Workloads[0].Values["cpus"][0]; here != result.CPUsSame {
+		t.Errorf("the campaign's own placement became %v", here)
+	}
+	if got := there.Workloads[0].Values["cpus"][0]; got != result.CPUsFree {
+		t.Errorf("on hosts the placement is %v", got)
 	}
 }

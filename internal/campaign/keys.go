@@ -1,10 +1,9 @@
 package campaign
 
 import (
-	"fmt"
 	"reflect"
 	"regexp"
-	"strconv"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/result"
 )
@@ -30,32 +29,13 @@ type key struct {
 	repeats bool
 	// minItems is the least length of a list; 0 means 1.
 	minItems int
+	// typ is the type of a workload's factor, whose values go into Workload.Values; nil
+	// is that of the field with the key's name.
+	typ reflect.Type
 }
 
-// bounds of a number. aboveMin and belowMax take the bound itself out.
-type bounds struct {
-	min, max           float64
-	aboveMin, belowMax bool
-}
-
-func (b bounds) hold(v float64) bool {
-	return v >= b.min && v <= b.max && !(b.aboveMin && v == b.min) && !(b.belowMax && v == b.max)
-}
-
-// String is the bounds in words: "from 1 to 256", "above 0, at most 3600".
-func (b bounds) String() string {
-	lo, hi := plain(b.min), plain(b.max)
-	switch {
-	case b.aboveMin && b.belowMax:
-		return fmt.Sprintf("between %s and %s, both excluded", lo, hi)
-	case b.aboveMin:
-		return fmt.Sprintf("above %s, at most %s", lo, hi)
-	default:
-		return fmt.Sprintf("from %s to %s", lo, hi)
-	}
-}
-
-func plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+// bounds of a number.
+type bounds = result.Bounds
 
 const (
 	maxUDPPayload = 65507 // 65535 less the IPv4 (20) and UDP (8) headers: RFC 791, RFC 768
@@ -69,8 +49,6 @@ const (
 // What a name that a person invents may look like. Both end up in file names.
 var (
 	campaignName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
-	// A congestion control's name has at most 15 bytes (TCP_CA_NAME_MAX).
-	algorithmName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,14}$`)
 	// A namespace is a label of DNS (RFC 1123).
 	namespaceName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 	networkName   = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,31}(/[a-z0-9][a-z0-9._-]{0,31})?$`)
@@ -120,18 +98,18 @@ func campaignKeys(known Known) []key {
 			doc: "Between which ends traffic flows. Each path is measured on every network. Network host has no pods, so every path is host-to-host there."},
 		{name: "workloads", required: true, kind: "workload", example: "[{name: tcp_rr, message_bytes: [64]}]",
 			doc: "The traffic. Each combination of the values of a workload's factors is a cell."},
-		{name: "mtu", def: "[1500]", kind: "MTU", bounds: bounds{min: 576, max: 65535}, example: "[1500, 9000]",
+		{name: "mtu", def: "[1500]", kind: "MTU", bounds: bounds{Min: 576, Max: 65535}, example: "[1500, 9000]",
 			doc: "MTU of the link between nodes, bytes. An encapsulation makes the pods' MTU smaller. IPv6 requires 1280."},
 		{name: "families", def: "[ipv4]", kind: "address family", names: []string{"ipv4", "ipv6"}, example: "[ipv4, ipv6]",
 			doc: "The address families."},
-		{name: "services", def: "[1]", kind: "number of services", bounds: bounds{min: 1, max: maxServices}, example: "[1, 100, 1000, 10000]",
+		{name: "services", def: "[1]", kind: "number of services", bounds: bounds{Min: 1, Max: maxServices}, example: "[1, 100, 1000, 10000]",
 			doc: "How many services each node is programmed with. Traffic goes to one of them. For paths to cluster-ip and node-port."},
 		{name: "service_proxies", def: "[iptables]", kind: "service proxy", names: closed(known.ServiceProxies), example: "[iptables, nftables, ebpf]",
 			doc: "What implements services: kube-proxy's rule structure in one of its modes, or eBPF at the socket as in Cilium. For paths to cluster-ip and node-port."},
-		{name: "policies", def: "[0]", kind: "number of policies", bounds: bounds{min: 0, max: maxPolicies}, example: "[0, 10, 100, 1000]",
+		{name: "policies", def: "[0]", kind: "number of policies", bounds: bounds{Min: 0, Max: maxPolicies}, example: "[0, 10, 100, 1000]",
 			doc: "How many non-matching policies the network evaluates before the one that allows the traffic. Networks that enforce no policies are measured without."},
-		{name: "probes", def: "[cpu, process, counters, stacks, netfilter, memory]", kind: "probe", names: closed(known.Probes), example: "[cpu, process]",
-			doc: "What is measured next to the traffic. cpu: the machine's CPU time by mode. process: the CPU time of the two ends. counters: the CPU's cycles and instructions. stacks: where in the kernel the time goes. netfilter and memory are read on the nodes before and after the window: the rules evaluated for a packet, and the memory of the network (docs/nodes.md)."},
+		{name: "probes", def: "[" + strings.Join(known.Probes, ", ") + "]", kind: "probe", names: closed(known.Probes), example: "[cpu, process]",
+			doc: "What is measured next to the traffic; `cnibench list probes` describes each. Most are read at both ends of a window (docs/probes.md). netfilter and memory are read on the nodes before and after it: the rules evaluated for a packet, and the memory of the network (docs/nodes.md)."},
 		{name: "sampling", def: "{}", kind: "sampling", example: "{seconds: 1, min_blocks: 5}",
 			doc: "How much is measured, and when the campaign stops."},
 	}
@@ -159,77 +137,55 @@ func pathKeys() []key {
 	}
 }
 
+// workloadKeys are a workload's name, and the keys of its factors by their table.
 func workloadKeys(known Known) []key {
 	names := []string{}
 	for _, s := range known.Workloads {
 		names = append(names, s.Name)
 	}
-	size := bounds{min: 1, max: 65536}
-	return []key{
-		{name: "name", required: true, kind: "workload", names: names, example: "tcp_stream",
-			doc: "The workload; `cnibench list workloads` describes each."},
-		{name: "test", defDoc: "the workload's first", kind: "test", example: "[TCP_RR]",
-			doc: "The tool's test, as the tool calls it."},
-		{name: "protocol", defDoc: "the workload's first", kind: "protocol", example: "[tcp, udp]",
-			doc: "The transport protocol, for workloads that offer both."},
-		{name: "message_bytes", defDoc: "the workload's own", kind: "message size", bounds: size, example: "[64, 1472]",
-			doc: "Size of a message or request, bytes. UDP carries at most 65507."},
-		{name: "response_bytes", defDoc: "as the request", kind: "response size", bounds: size, example: "[1024]",
-			doc: "Size of a response, bytes. UDP carries at most 65507."},
-		{name: "streams", defDoc: "[1], or as many as the tool opens", kind: "number of streams", bounds: bounds{min: 1, max: 256}, example: "[1, 8]",
-			doc: "Parallel connections or flows."},
-		{name: "direction", defDoc: "[forward]", kind: "direction", names: []string{Forward, "reverse", "bidirectional"}, example: "[forward, reverse]",
-			doc: "forward sends from client to server."},
-		{name: "rate_bits_per_second", defDoc: "flat out", kind: "rate", bounds: bounds{min: 0, max: 1e13, aboveMin: true}, example: "[1e9]",
-			doc: "Requested payload rate of all streams together, bits per second. To measure both flat out and paced in one campaign, list the workload twice."},
-		{name: "rate_per_second", defDoc: "closed loop", kind: "rate", bounds: bounds{min: 0, max: 1e9, aboveMin: true}, example: "[1000]",
-			doc: "Requested transactions per second of an open loop, all streams together. Latency then counts from the intended send time."},
-		{name: "burst", defDoc: "[1]", kind: "burst", bounds: bounds{min: 1, max: 1024}, example: "[1, 16]",
-			doc: "Outstanding transactions on one stream."},
-		{name: "udp_gso", defDoc: "[false]", kind: "switch", example: "[false, true]",
-			doc: "UDP segmentation offload. It is a factor because it changes what passes through the stack."},
-		{name: "zero_copy", defDoc: "[false]", kind: "switch", example: "[false, true]",
-			doc: "MSG_ZEROCOPY on the sending side."},
-		{name: "background_streams", defDoc: "[0]", kind: "number of background streams", bounds: bounds{min: 0, max: 1000}, example: "[0, 100, 400]",
-			doc: "Additional TCP connections from client to server, 10 Mbit/s each. They are not part of the result."},
-		{name: "pods", defDoc: "[1]", kind: "number of pods", bounds: bounds{min: 1, max: 200}, example: "[1, 10, 50, 100]",
-			doc: "How many pods are added at the same time."},
-		{name: "pin_cpus", defDoc: "[false]", kind: "switch", example: "[false, true]",
-			doc: "Pin the client to the CPUs with even numbers and the server to those with odd numbers. On more than two CPUs, cpus: [apart] is the better choice."},
-		{name: "cpus", defDoc: "in a lab [same], for latency_under_load [apart]; elsewhere [free]", kind: "placement on CPUs", names: []string{result.CPUsSame, result.CPUsApart, result.CPUsFree}, example: "[same, apart]",
-			doc: "On which CPUs the two ends run. same: both on one CPU. This measures only the path's cost, without waking another CPU and without a second CPU sharing the work. apart: one CPU each, on different cores of one NUMA node. free: the scheduler chooses, and its choice changes all the time. Two machines share no CPU, so same requires a lab or a path inside a node."},
-		{name: "congestion_control", defDoc: "in a lab and in a lab's Kubernetes [cubic]; elsewhere [as-is]", kind: "congestion control", pattern: algorithmName, patternDoc: "at most 15 small letters, digits, dashes and underscores, a letter first",
-			example: "[cubic, bbr]", doc: "The TCP congestion control of both ends, one of net.ipv4.tcp_available_congestion_control. as-is keeps the system's own. For TCP."},
+	keys := []key{{name: "name", required: true, kind: "workload", names: names, example: "tcp_stream",
+		doc: "The workload; `cnibench list workloads` describes each."}}
+	for _, f := range workloadFactors() {
+		k := f.Key()
+		keys = append(keys, key{name: f.Name, doc: k.Doc, defDoc: k.Default, example: k.Example, kind: k.Kind,
+			names: k.Names, pattern: k.Pattern, patternDoc: k.PatternDoc, bounds: k.Bounds, typ: reflect.SliceOf(f.Type())})
 	}
+	return keys
+}
+
+// workloadFactors are the factors that a campaign writes for a workload, in the order
+// in which the manual shows them.
+func workloadFactors() []result.Factor {
+	return result.FactorsBy(func(o result.Order) int { return o.Key })
 }
 
 func samplingKeys() []key {
 	return []key{
-		{name: "seconds", def: "1", kind: "length", bounds: bounds{min: 0, max: 3600, aboveMin: true}, example: "1",
+		{name: "seconds", def: "1", kind: "length", bounds: bounds{Min: 0, Max: 3600, AboveMin: true}, example: "1",
 			doc: "Measured length of a sample that is one long window, seconds. Published tools and paced traffic are measured in one long window."},
-		{name: "warmup_seconds", def: "0.2", kind: "length", bounds: bounds{min: 0, max: 3600}, example: "0.2",
+		{name: "warmup_seconds", def: "0.2", kind: "length", bounds: bounds{Min: 0, Max: 3600}, example: "0.2",
 			doc: "Traffic before the window that is not counted, seconds."},
-		{name: "min_blocks", def: "5", kind: "number of blocks", bounds: bounds{min: 2, max: 10_000}, example: "5",
+		{name: "min_blocks", def: "5", kind: "number of blocks", bounds: bounds{Min: 2, Max: 10_000}, example: "5",
 			doc: "Least number of blocks before a campaign may stop. A block is one sample of every cell, in random order. An interval needs two blocks."},
-		{name: "max_blocks", def: "20", kind: "number of blocks", bounds: bounds{min: 2, max: 10_000}, example: "20",
+		{name: "max_blocks", def: "20", kind: "number of blocks", bounds: bounds{Min: 2, Max: 10_000}, example: "20",
 			doc: "The campaign stops after this many blocks at the latest."},
-		{name: "max_seconds", defDoc: "no limit", kind: "time budget", bounds: bounds{min: 0, max: week, aboveMin: true}, example: "300",
+		{name: "max_seconds", defDoc: "no limit", kind: "time budget", bounds: bounds{Min: 0, Max: week, AboveMin: true}, example: "300",
 			doc: "Time budget of the whole campaign, seconds. The first min_blocks are always measured."},
-		{name: "target_relative_halfwidth", def: "0.02", kind: "half-width", bounds: bounds{min: 0, max: 1, aboveMin: true, belowMax: true}, example: "0.02",
+		{name: "target_relative_halfwidth", def: "0.02", kind: "half-width", bounds: bounds{Min: 0, Max: 1, AboveMin: true, BelowMax: true}, example: "0.02",
 			doc: "The campaign stops when every efficiency's interval is within ± this share of it."},
 		{name: "until", def: UntilTarget, kind: "end", names: []string{UntilTarget, UntilRanks}, example: UntilRanks,
 			doc: "When cnibench stops measuring a cell. target: its interval is within the target. ranks: in addition, its network differs significantly from every other in its ranking, or the two are tied, that is, the whole interval of their ratio is within ± twice the target. Blocks are then spent where ranks are still open. cnibench run --for sets ranks."},
-		{name: "confidence", def: "0.95", kind: "confidence", bounds: bounds{min: 0.5, max: 1, aboveMin: true, belowMax: true}, example: "0.95",
+		{name: "confidence", def: "0.95", kind: "confidence", bounds: bounds{Min: 0.5, Max: 1, AboveMin: true, BelowMax: true}, example: "0.95",
 			doc: "Confidence level of the intervals."},
-		{name: "retries", def: "1", kind: "number of retries", bounds: bounds{min: 0, max: 10}, example: "1",
+		{name: "retries", def: "1", kind: "number of retries", bounds: bounds{Min: 0, Max: 10}, example: "1",
 			doc: "How often cnibench retries a failed sample. Each attempt has its own record."},
-		{name: "slice_seconds", def: "0.02", kind: "length", bounds: bounds{min: 0, max: 10}, example: "0.02",
+		{name: "slice_seconds", def: "0.02", kind: "length", bounds: bounds{Min: 0, Max: 10}, example: "0.02",
 			doc: "Length of a slice, seconds. Samples of unpaced native traffic are measured in slices, in random turns with the cells that they are compared with. Slices on shaped links and of long round trips are longer. 0 makes every sample one long window."},
-		{name: "slices", defDoc: "chosen from the noise in the first block", kind: "number of slices", bounds: bounds{min: 1, max: 1000}, example: "10",
+		{name: "slices", defDoc: "chosen from the noise in the first block", kind: "number of slices", bounds: bounds{Min: 1, Max: 1000}, example: "10",
 			doc: "Slices per sample."},
-		{name: "explain_seconds", def: "0.3", kind: "length", bounds: bounds{min: 0, max: 3600}, example: "0.3",
+		{name: "explain_seconds", def: "0.3", kind: "length", bounds: bounds{Min: 0, Max: 3600}, example: "0.3",
 			doc: "Length of the separate windows in which probes of sliced samples are read, seconds. They are separate because probes disturb traffic or need a long window. 0 omits these windows."},
-		{name: "explain_every", def: "8", kind: "number of blocks", bounds: bounds{min: 1, max: 10_000}, example: "8",
+		{name: "explain_every", def: "8", kind: "number of blocks", bounds: bounds{Min: 1, Max: 10_000}, example: "8",
 			doc: "How often these windows occur: in the first block, and again after every so many blocks."},
 	}
 }

@@ -12,7 +12,7 @@ import (
 // the parser uses. example is a whole campaign.
 func Manual(known Known, example string) string {
 	var b strings.Builder
-	b.WriteString(`<!-- Made from internal/campaign/keys.go: go test ./internal/campaign -update -->
+	b.WriteString(`<!-- Made from internal/campaign/keys.go and internal/result/factor_table.go: go test ./internal/campaign -update -->
 # The campaign file
 
 A campaign is a matrix. Each combination of network, path, link, profile, MTU, address family and workload is a *cell*. cnibench measures one sample of every cell in random order (a *block*). It measures further blocks until every efficiency is known precisely enough.
@@ -43,7 +43,6 @@ A campaign is a matrix. Each combination of network, path, link, profile, MTU, a
 func section(b *strings.Builder, title string, t reflect.Type, known Known) {
 	fmt.Fprintf(b, "\n## %s\n\n| key | type | default | what it is | example |\n|---|---|---|---|---|\n", title)
 	for _, k := range keysOf(t, known) {
-		f, _ := fieldOf(t, k.name)
 		fallback := "—"
 		switch {
 		case k.required:
@@ -55,7 +54,7 @@ func section(b *strings.Builder, title string, t reflect.Type, known Known) {
 		case k.defDoc != "":
 			fallback = cell(k.defDoc)
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s | `%s` |\n", k.name, typeWords(f.Type, k), fallback, cell(k.doc+allowed(k)), k.example)
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s | `%s` |\n", k.name, typeWords(k.typeIn(t), k), fallback, cell(k.doc+allowed(k)), k.example)
 	}
 }
 

@@ -75,8 +75,7 @@ func schemaOf(t reflect.Type, k key, known Known) schema {
 func objectSchema(t reflect.Type, keys []key, known Known) schema {
 	properties, required := schema{}, []string{}
 	for _, k := range keys {
-		f, _ := fieldOf(t, k.name)
-		p := schemaOf(f.Type, k, known)
+		p := schemaOf(k.typeIn(t), k, known)
 		p["description"] = k.doc
 		if k.def != "" {
 			p["default"] = literal(k.def)
@@ -101,14 +100,14 @@ func textSchema(k key) schema {
 }
 
 func numberSchema(kind string, b bounds) schema {
-	s := schema{"type": kind, "minimum": b.min, "maximum": b.max}
-	if b.aboveMin {
+	s := schema{"type": kind, "minimum": b.Min, "maximum": b.Max}
+	if b.AboveMin {
 		delete(s, "minimum")
-		s["exclusiveMinimum"] = b.min
+		s["exclusiveMinimum"] = b.Min
 	}
-	if b.belowMax {
+	if b.BelowMax {
 		delete(s, "maximum")
-		s["exclusiveMaximum"] = b.max
+		s["exclusiveMaximum"] = b.Max
 	}
 	return s
 }
@@ -154,7 +153,7 @@ func workloadSchema(spec workload.Spec, known Known) schema {
 			k.names = spec.Protocols
 		case "message_bytes", "response_bytes":
 			if isUDP(spec.Name) {
-				k.bounds.max = maxUDPPayload
+				k.bounds.Max = maxUDPPayload
 			}
 		}
 		keys = append(keys, k)
@@ -199,6 +198,15 @@ func fieldOf(t reflect.Type, name string) (reflect.StructField, bool) {
 		}
 	}
 	return reflect.StructField{}, false
+}
+
+// typeIn is the type of a key's value in a mapping that becomes a t.
+func (k key) typeIn(t reflect.Type) reflect.Type {
+	if k.typ != nil {
+		return k.typ
+	}
+	f, _ := fieldOf(t, k.name)
+	return f.Type
 }
 
 // literal is the value of a YAML text of ours, or nil.

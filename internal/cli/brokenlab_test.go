@@ -64,6 +64,7 @@ func newBrokenLab(t *testing.T) *brokenLab {
 	b.Lab = lab.New(lab.Options{
 		Runner: b.runner, Agent: []string{filepath.Join(built, "cnibench"), "agent"},
 		CNIPath: cni.SearchPath(""), Verb: "test", Dir: filepath.Join(t.TempDir(), "labs"),
+		SetsAlgorithm: workload.SetsCongestionControl,
 	})
 	t.Cleanup(func() {
 		if err := b.Lab.Close(context.Background()); err != nil {

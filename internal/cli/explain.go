@@ -36,7 +36,7 @@ go tool pprof and for programs that draw flame graphs.`,
   cnibench explain results/latest --pprof stacks.pb.gz --folded stacks.folded`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			in, err := readInput(args[0], wanted{})
+			in, err := readInput(args[0], report.Needs{})
 			if err != nil {
 				return usageError{err}
 			}

@@ -3,17 +3,16 @@ package cli
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/image"
+	"github.com/cnibench/cnibench/internal/wholefile"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -97,18 +96,15 @@ func toolNames() []string {
 
 // writeImage writes the tar beside its place and moves it there when it is
 // whole.
-func writeImage(file string, spec image.Spec) (image.Info, error) {
-	out, err := os.CreateTemp(filepath.Dir(file), ".cnibench-image-*")
-	if err != nil {
-		return image.Info{}, usageError{err}
+func writeImage(file string, spec image.Spec) (info image.Info, err error) {
+	made := false
+	err = wholefile.Write(file, ".cnibench-image-*", 0o644, func(out *os.File) (err error) {
+		made = true
+		info, err = image.Write(out, spec)
+		return err
+	})
+	if err != nil && !made { // the place is wrong
+		err = usageError{err}
 	}
-	info, err := image.Write(out, spec)
-	err = errors.Join(err, out.Chmod(0o644), out.Close())
-	if err == nil {
-		err = os.Rename(out.Name(), file)
-	}
-	if err != nil {
-		return info, errors.Join(err, os.Remove(out.Name()))
-	}
-	return info, nil
+	return info, err
 }

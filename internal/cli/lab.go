@@ -20,6 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/testbed/hosts"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
+	"github.com/cnibench/cnibench/internal/workload"
 )
 
 func labCommand(stdout, stderr io.Writer) *cobra.Command {
@@ -50,6 +51,7 @@ func labOptions(runner *exec.Runner, cniPath []string, verb string) (lab.Options
 	return lab.Options{
 		Runner: runner, Agent: []string{self, "agent"},
 		CNIPath: cni.SearchPath(strings.Join(cniPath, string(os.PathListSeparator))), Verb: verb, Dir: stateDir(),
+		SetsAlgorithm: workload.SetsCongestionControl,
 	}, nil
 }
 

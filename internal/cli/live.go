@@ -17,7 +17,7 @@ type liveProgress struct {
 // showLive serves the report of the result directory while it grows.
 func showLive(name string, into results, seen *progress) (liveProgress, error) {
 	s, err := live.Start(name, len(into.recorded), func(w io.Writer) error {
-		in, err := readInput(into.dir.Path, wanted{})
+		in, err := readInput(into.dir.Path, report.Needs{})
 		if err != nil {
 			return err
 		}

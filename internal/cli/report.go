@@ -45,7 +45,7 @@ and dashboards/grafana.json reads it.`,
 			if long && format != "terminal" {
 				return usageError{fmt.Errorf("--long is for the terminal: %s is always complete", format)}
 			}
-			in, err := readInput(args[0], wanted{blocks: format == "benchfmt", stacks: format == "html"})
+			in, err := readInput(args[0], report.NeedsOf(format))
 			if err != nil {
 				return usageError{err}
 			}
@@ -77,13 +77,9 @@ func recordedKnown() campaign.Known {
 // reportGCPercent keeps the garbage of reading small beside what is kept.
 const reportGCPercent = 25
 
-// wanted is what of a result directory takes room or time, and is not always
-// needed: the values of each block, the kernel's stacks.
-type wanted struct{ blocks, stacks bool }
-
 // readInput reads a result directory and analyses it. The records are not held:
 // what an analysis needs of them is a tenth.
-func readInput(dir string, want wanted) (report.Input, error) {
+func readInput(dir string, want report.Needs) (report.Input, error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(reportGCPercent))
 	rec, c, err := describe(dir)
 	if err != nil {
@@ -95,13 +91,13 @@ func readInput(dir string, want wanted) (report.Input, error) {
 	}
 	in := report.Input{Dir: dir, Campaign: c, Plan: p, Environment: rec.Environment, Version: version()}
 	opt := analysisOptions(c, environmentOf(rec))
-	opt.Blocks = want.blocks
+	opt.Blocks = want.Blocks
 	collector := stat.NewCollector(opt)
 	burning := newFlames(dir, p.Cells)
 	_, err = result.Each(dir, func(s *result.Sample) {
 		collector.Add(s)
 		in.Tally.Add(s)
-		if want.stacks {
+		if want.Stacks {
 			burning.add(s)
 		}
 	})

@@ -278,7 +278,7 @@ func measure(ctx context.Context, c campaign.Campaign, bed testbed.Testbed, into
 
 // showRun writes report.html and prints the answer.
 func showRun(dir string, sum bench.Summary, asJSON bool, stdout, stderr io.Writer) error {
-	in, err := readInput(dir, wanted{stacks: true})
+	in, err := readInput(dir, report.NeedsOf("html"))
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package doctor
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,12 +14,12 @@ import (
 // first edge's time is lost to each window.
 func (o Options) edges() []Check {
 	var checks []Check
-	for _, one := range []struct{ name, neededFor string }{
-		{probe.CPUName, "CPU time of the machine by mode"},
-		{probe.ProcessName, "CPU time of the two ends alone"},
-	} {
-		c := Check{Area: counterArea, Name: "probe " + one.name, Status: OK, NeededFor: one.neededFor}
-		took, err := o.FirstEdge(one.name)
+	for _, k := range probe.Kinds() {
+		if k.Open == nil || k.Exclusive {
+			continue // machine and counters say what these need
+		}
+		c := Check{Area: counterArea, Name: "probe " + k.Name, Status: OK, NeededFor: k.Short}
+		took, err := o.FirstEdge(k.Name)
 		c.Detail = fmt.Sprintf("read in %v, which each window loses", took.Round(time.Microsecond))
 		if err != nil {
 			c.Status, c.Detail = Missing, strings.ReplaceAll(err.Error(), "\n", "; ")
@@ -31,15 +32,12 @@ func (o Options) edges() []Check {
 
 // firstEdge reads a probe at both edges and gives how long the first took.
 func firstEdge(roots probe.Roots, name string) (time.Duration, error) {
-	var p probe.Probe
-	switch name {
-	case probe.CPUName:
-		p = probe.NewCPU(roots)
-	case probe.ProcessName:
-		p = probe.NewProcess(roots)
-	default:
-		return 0, fmt.Errorf("no probe %q with edges alone", name)
+	others := slices.DeleteFunc(probe.Names(), func(n string) bool { return n == name })
+	list := probe.List(roots, others)
+	if len(list) != 1 {
+		return 0, fmt.Errorf("no end reads a probe %q", name)
 	}
+	p := list[0]
 	begin := time.Now()
 	err := p.Start()
 	took := time.Since(begin)

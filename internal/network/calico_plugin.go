@@ -67,11 +67,6 @@ func calicoAdd(args *skel.CmdArgs) (err error) {
 // calicoVeth makes the pair, the pod's end in the pod. The host's end has the
 // one hardware address that all of Calico's have.
 func calicoVeth(conf podConf, args *skel.CmdArgs, host string) (net.HardwareAddr, error) {
-	pod, err := os.Open(args.Netns)
-	if err != nil {
-		return nil, err
-	}
-	defer pod.Close()
 	if old, err := netlink.LinkByName(host); err == nil {
 		if err := netlink.LinkDel(old); err != nil {
 			return nil, fmt.Errorf("old device %s: %w", host, err)
@@ -80,9 +75,8 @@ func calicoVeth(conf podConf, args *skel.CmdArgs, host string) (net.HardwareAddr
 	la := netlink.NewLinkAttrs()
 	la.Name, la.MTU = host, conf.MTU
 	la.HardwareAddr = net.HardwareAddr{0xee, 0xee, 0xee, 0xee, 0xee, 0xee}
-	veth := &netlink.Veth{LinkAttrs: la, PeerName: args.IfName, PeerNamespace: netlink.NsFd(int(pod.Fd()))}
-	if err := netlink.LinkAdd(veth); err != nil {
-		return nil, fmt.Errorf("veth %s: %w", host, err)
+	if err := pairInto(netlink.LinkAdd, args, la, args.IfName, nil); err != nil {
+		return nil, err
 	}
 	return la.HardwareAddr, nil
 }

@@ -26,6 +26,9 @@ const (
 	ciliumNet  = "cilium_net"
 )
 
+// ciliumOverhead is what a tunnel of Cilium takes from the MTU, bytes.
+const ciliumOverhead = 50
+
 // Identities: Cilium's reserved ones, and that of all pods of a lab, which have
 // no labels. In a tunnel it is the VNI.
 const (
@@ -92,7 +95,7 @@ func (v ciliumVariant) network() Network {
 	}
 	if v.tunnel != "" {
 		// Outer Ethernet, IPv4 and UDP, and 8 bytes of VXLAN, or of Geneve without options.
-		n.Encapsulation, n.Overhead = v.tunnel, 50
+		n.Encapsulation, n.Overhead = v.tunnel, ciliumOverhead
 	}
 	if !v.policy {
 		n.LeavesOut = "connection tracking and the lookup of policy, which every packet of a real Cilium has (cilium/native-policy and cilium/vxlan-policy have them); " + n.LeavesOut
@@ -163,7 +166,7 @@ func (v ciliumVariant) devices(self Node, nodes []Node) error {
 // It leaves with the port of Cilium's documents: 8472, or Geneve's 6081.
 func (v ciliumVariant) tunnelDevice(self Node) error {
 	la := netlink.NewLinkAttrs()
-	la.Name, la.MTU = ciliumTunnelDevice(v.tunnel), self.MTU-50
+	la.Name, la.MTU = ciliumTunnelDevice(v.tunnel), self.MTU-ciliumOverhead
 	var dev netlink.Link = &netlink.Vxlan{LinkAttrs: la, FlowBased: true, Port: 8472, Learning: false}
 	if v.tunnel == "geneve" {
 		dev = &netlink.Geneve{LinkAttrs: la, FlowBased: true, Dport: 6081}
@@ -199,7 +202,7 @@ func (v ciliumVariant) hostRoutes(self Node, nodes []Node) error {
 		if n.Index == self.Index || v.tunnel != "" {
 			route := &netlink.Route{Dst: ipNet(n.PodCIDR), Gw: router.Addr().AsSlice(), Src: router.Addr().AsSlice()}
 			if v.tunnel != "" {
-				route.MTU = self.MTU - 50
+				route.MTU = self.MTU - ciliumOverhead
 			}
 			routes = append(routes, route)
 		}
@@ -214,7 +217,7 @@ func (v ciliumVariant) hostRoutes(self Node, nodes []Node) error {
 			if n.Index == self.Index || v.tunnel != "" {
 				route := &netlink.Route{Dst: ipNet(n.PodCIDR6), Src: router.Addr().AsSlice()}
 				if v.tunnel != "" {
-					route.MTU = self.MTU - 50
+					route.MTU = self.MTU - ciliumOverhead
 				}
 				routes = append(routes, route)
 			}

@@ -43,16 +43,10 @@ func coordinatorAdd(args *skel.CmdArgs) error {
 	if err != nil {
 		return err
 	}
-	pod, err := os.Open(args.Netns)
-	if err != nil {
-		return err
-	}
-	defer pod.Close()
 	la := netlink.NewLinkAttrs()
 	la.Name, la.MTU = coordinatorHostDevice(args.ContainerID), coordinatorMTU
-	veth := &netlink.Veth{LinkAttrs: la, PeerName: coordinatorDevice, PeerNamespace: netlink.NsFd(int(pod.Fd()))}
-	if err := netlink.LinkAdd(veth); err != nil {
-		return fmt.Errorf("veth %s: %w", la.Name, err)
+	if err := pairInto(netlink.LinkAdd, args, la, coordinatorDevice, nil); err != nil {
+		return err
 	}
 	host, err := netlink.LinkByName(la.Name)
 	if err != nil {

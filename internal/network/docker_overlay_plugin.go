@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
 
 	"github.com/containernetworking/cni/pkg/skel"
@@ -59,18 +58,10 @@ func dockerVeth(conf podConf, args *skel.CmdArgs, address netip.Addr) error {
 		return err
 	}
 	defer sandbox.Close()
-	pod, err := os.Open(args.Netns)
-	if err != nil {
-		return err
-	}
-	defer pod.Close()
 	la := netlink.NewLinkAttrs()
 	la.Name, la.MTU = fmt.Sprintf("veth%x", sha1.Sum([]byte(args.ContainerID)))[:11], conf.MTU
-	veth := &netlink.Veth{
-		LinkAttrs: la, PeerName: args.IfName, PeerNamespace: netlink.NsFd(int(pod.Fd())), PeerHardwareAddr: dockerMAC(address),
-	}
-	if err := sandbox.LinkAdd(veth); err != nil {
-		return fmt.Errorf("veth %s: %w", la.Name, err)
+	if err := pairInto(sandbox.LinkAdd, args, la, args.IfName, dockerMAC(address)); err != nil {
+		return err
 	}
 	return dockerJoin(sandbox, la.Name)
 }

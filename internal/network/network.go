@@ -124,6 +124,14 @@ func (n Network) PodMTU(link int) int { return link - n.Overhead }
 // PodMTU6 is that of a pod's device on a cluster of both families.
 func (n Network) PodMTU6(link int) int { return link - max(n.Overhead, n.Overhead6) }
 
+// PodMTUOn is the MTU of a pod's device on a node.
+func (n Network) PodMTUOn(self Node) int {
+	if self.dual() {
+		return n.PodMTU6(self.MTU)
+	}
+	return n.PodMTU(self.MTU)
+}
+
 // List is every network, in the order in which help shows them.
 func List() []Network {
 	return []Network{

@@ -95,15 +95,11 @@ func template(text string, n Network) func(Node, []Node) ([]byte, error) {
 		}
 		var b bytes.Buffer
 		underlay := underlayRange(self)
-		mtu := n.PodMTU(self.MTU)
-		if self.dual() {
-			mtu = n.PodMTU6(self.MTU)
-		}
 		ranges, shared, routes := hostLocalRanges(self)
 		err = t.Execute(&b, conflistData{
 			PodCIDR: self.PodCIDR.String(), Pods: Pods().String(), Services: ServiceRange().String(),
 			First: self.PodCIDR.Addr().Next().Next().String(), Last: lastAddress(self.PodCIDR).String(),
-			Device: self.Device, PodMTU: mtu, Node: self,
+			Device: self.Device, PodMTU: n.PodMTUOn(self), Node: self,
 			Ranges: ranges, SharedRanges: shared, Routes: routes,
 			Underlay:      self.Address.Masked().String(),
 			UnderlayFirst: underlay.Addr().Next().String(), UnderlayLast: lastAddress(underlay).String(),

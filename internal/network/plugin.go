@@ -99,16 +99,10 @@ func aloneMask(ip net.IP) net.IPMask {
 // podVeth makes a pair with one end in the pod, of that hardware address where
 // one is given, and gives the other, which is up and here.
 func podVeth(args *skel.CmdArgs, host string, mtu int, mac net.HardwareAddr) (netlink.Link, error) {
-	pod, err := os.Open(args.Netns)
-	if err != nil {
-		return nil, err
-	}
-	defer pod.Close()
 	la := netlink.NewLinkAttrs()
 	la.Name, la.MTU = host, mtu
-	veth := &netlink.Veth{LinkAttrs: la, PeerName: args.IfName, PeerNamespace: netlink.NsFd(int(pod.Fd())), PeerHardwareAddr: mac}
-	if err := netlink.LinkAdd(veth); err != nil {
-		return nil, fmt.Errorf("veth %s: %w", host, err)
+	if err := pairInto(netlink.LinkAdd, args, la, args.IfName, mac); err != nil {
+		return nil, err
 	}
 	dev, err := netlink.LinkByName(host)
 	if err != nil {
@@ -118,6 +112,21 @@ func podVeth(args *skel.CmdArgs, host string, mtu int, mac net.HardwareAddr) (ne
 		return nil, fmt.Errorf("device %s: up: %w", host, err)
 	}
 	return dev, nil
+}
+
+// pairInto makes a veth pair: one end with the attributes la, where add makes devices, the
+// other in the pod, of that hardware address where one is given.
+func pairInto(add func(netlink.Link) error, args *skel.CmdArgs, la netlink.LinkAttrs, inPod string, mac net.HardwareAddr) error {
+	pod, err := os.Open(args.Netns)
+	if err != nil {
+		return err
+	}
+	defer pod.Close()
+	err = add(&netlink.Veth{LinkAttrs: la, PeerName: inPod, PeerNamespace: netlink.NsFd(int(pod.Fd())), PeerHardwareAddr: mac})
+	if err != nil {
+		return fmt.Errorf("veth %s: %w", la.Name, err)
+	}
+	return nil
 }
 
 // onPodDevice sets the pod's device up, does what is to be done to it in the

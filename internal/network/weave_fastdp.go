@@ -40,7 +40,7 @@ func weaveFastdp() Network {
 		PodsAdded:     weaveFlows,
 	}
 	n.SetUp = func(_ context.Context, self Node, _ []Node) error {
-		if err := weaveNode(self, n.PodMTU(self.MTU), weaveODPIf); err != nil {
+		if err := weaveNode(self, n.PodMTUOn(self), weaveODPIf); err != nil {
 			return err
 		}
 		if err := weaveDatapath(self); err != nil {

@@ -29,7 +29,7 @@ func weaveSleeve() Network {
 		Plugins:       []string{"host-local"},
 	}
 	n.SetUp = func(ctx context.Context, self Node, nodes []Node) error {
-		if err := weaveNode(self, n.PodMTU(self.MTU), weavePcapIf); err != nil {
+		if err := weaveNode(self, n.PodMTUOn(self), weavePcapIf); err != nil {
 			return err
 		}
 		if err := netns.OffloadsOff(self.NS, weaveBridge); err != nil {

@@ -14,10 +14,6 @@ import (
 // takes for no difference.
 const negligible = 0.03
 
-// fills is the share of what a link can carry from which it is full, as
-// docs/statistics.md has it.
-const fills = 0.99
-
 // bounds say what an interval of a pair's value shows: that the relation holds
 // where it is from holdLow to holdHigh, that it does not where it is below failLow
 // or above failHigh.

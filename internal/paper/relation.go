@@ -1,6 +1,10 @@
 package paper
 
-import "math"
+import (
+	"math"
+
+	"github.com/cnibench/cnibench/internal/stat"
+)
 
 // form is what a relation compares.
 type form int
@@ -51,8 +55,8 @@ func relations() []relation {
 		{"difference_within", pairs, []string{"right", "range"}, nil, "left − right is within `range`, in the metric's base unit.", inRange},
 		{"value_within", alone, []string{"range"}, nil, "left is within `range`, in the metric's base unit.", inRange},
 		{"link_share_within", share, []string{"range"}, nil, "left is within `range` as a share of what its link can carry.", inRange},
-		{"fills_link", share, nil, nil, "left reaches 99 % of what its link can carry.", func(Claim, bool) bounds { return within(fills, math.Inf(1)) }},
-		{"short_of_link", share, nil, nil, "left reaches less than 99 % of what its link can carry.", func(Claim, bool) bounds { return within(0, math.Nextafter(fills, 0)) }},
+		{"fills_link", share, nil, nil, "left reaches 99 % of what its link can carry.", func(Claim, bool) bounds { return within(stat.FillsLink, math.Inf(1)) }},
+		{"short_of_link", share, nil, nil, "left reaches less than 99 % of what its link can carry.", func(Claim, bool) bounds { return within(0, math.Nextafter(stat.FillsLink, 0)) }},
 		{"rises_with", series, []string{"factor"}, amount, "The last of the left cells by `factor` is more than the first, and no step between is shown to fall by more than 3 %.", up},
 		{"falls_with", series, []string{"factor"}, amount, "The last of the left cells by `factor` is less than the first, and no step between is shown to rise by more than 3 %.", down},
 		{"rises_beyond", beyond, []string{"factor", "at"}, amount, "The left cell with the greatest `factor` is more than the cell at `at`.", up},

@@ -122,10 +122,8 @@ func traffics(workloads []campaign.Workload) []result.Cell {
 	seen := make(map[result.Cell]bool)
 	for _, w := range workloads {
 		cells := []result.Cell{{Workload: w.Name}}
-		for name, values := range w.Factors {
-			if f, ok := result.FindFactor(name); ok {
-				cells = cross(cells, values, func(c *result.Cell, v any) { f.Set(c, v) })
-			}
+		for f, values := range w.Factors {
+			cells = cross(cells, values, func(c *result.Cell, v any) { f.Set(c, v) })
 		}
 		settle(cells)
 		for _, cell := range cells {

@@ -27,8 +27,8 @@ func matrix(networks ...string) campaign.Campaign {
 		Name: "test", Links: []string{"unshaped"}, Profiles: []string{"default_settings"},
 		Paths: []campaign.Path{{From: "pod", To: "pod", Placement: result.InterHost}},
 		Workloads: []campaign.Workload{
-			{Name: "tcp_stream", MessageBytes: []int{1472, 9000}, Streams: []int{1}},
-			{Name: "tcp_rr", MessageBytes: []int{64}, Streams: []int{1}},
+			{Name: "tcp_stream", Values: campaign.Values{"message_bytes": {1472, 9000}, "streams": {1}}},
+			{Name: "tcp_rr", Values: campaign.Values{"message_bytes": {64}, "streams": {1}}},
 		},
 		MTU: []int{1500}, Families: []string{"ipv4"},
 		Sampling: campaign.Sampling{Seconds: 1, WarmupSeconds: 0.2, MinBlocks: 5, MaxBlocks: 20, Retries: 1},
@@ -102,8 +102,8 @@ func TestCells(t *testing.T) {
 		{"what a record takes for granted is no cell of its own", func(c *campaign.Campaign) {
 			c.Networks = c.Networks[:1]
 			c.Workloads = []campaign.Workload{
-				{Name: "udp_rr", MessageBytes: []int{64}, ResponseBytes: []int{64, 128}, Burst: []int{1, 8}, Direction: []string{campaign.Forward}},
-				{Name: "udp_rr", MessageBytes: []int{64}},
+				{Name: "udp_rr", Values: campaign.Values{"message_bytes": {64}, "response_bytes": {64, 128}, "burst": {1, 8}, "direction": {campaign.Forward}}},
+				{Name: "udp_rr", Values: campaign.Values{"message_bytes": {64}}},
 			}
 		}, []string{
 			"host host-to-host inter-host, unshaped, default_settings, MTU 1500, udp_rr 64 B",
@@ -131,7 +131,7 @@ func TestCells(t *testing.T) {
 		{"families, links and tests", func(c *campaign.Campaign) {
 			c.Networks = c.Networks[:1]
 			c.Families, c.Links = []string{"ipv4", "ipv6"}, []string{"1-gigabit", "unshaped"}
-			c.Workloads = []campaign.Workload{{Name: "iperf3", Protocol: []string{"tcp", "udp"}, Test: []string{"x"}}}
+			c.Workloads = []campaign.Workload{{Name: "iperf3", Values: campaign.Values{"protocol": {"tcp", "udp"}, "test": {"x"}}}}
 		}, []string{
 			"host host-to-host inter-host, 1-gigabit, default_settings, MTU 1500, iperf3 x tcp",
 			"host host-to-host inter-host, 1-gigabit, default_settings, MTU 1500, iperf3 x tcp ipv6",
@@ -178,7 +178,7 @@ func TestEveryCellHasItsBaseline(t *testing.T) {
 func TestCellsDoNotDependOnTheOrderOfTheFile(t *testing.T) {
 	c, d := matrix("host", "bridge", "macvlan"), matrix("macvlan", "host", "bridge")
 	slices.Reverse(d.Workloads)
-	slices.Reverse(d.Workloads[1].MessageBytes)
+	slices.Reverse(d.Workloads[1].Values["message_bytes"])
 	if diff := cmp.Diff(Cells(c), Cells(d)); diff != "" {
 		t.Error(diff)
 	}
@@ -254,10 +254,11 @@ func TestBaselineStaysAsLongAsAnyOfItsCells(t *testing.T) {
 func TestIDsSortAsBlocksAndCellsDo(t *testing.T) {
 	c := matrix("host", "bridge")
 	c.Sampling.MaxBlocks = 120
-	c.Workloads[0].MessageBytes = nil
+	var sizes []any
 	for i := range 600 {
-		c.Workloads[0].MessageBytes = append(c.Workloads[0].MessageBytes, i+1)
+		sizes = append(sizes, i+1)
 	}
+	c.Workloads[0].Values["message_bytes"] = sizes
 	p := New(c, 1)
 	var inOrder []string
 	for _, block := range []int{1, 9, 10, 99, 100, 120} {
@@ -353,10 +354,11 @@ func TestQuickstart(t *testing.T) {
 func BenchmarkNew5000Cells(b *testing.B) {
 	c := matrix("host", "bridge")
 	c.Workloads = c.Workloads[:1]
-	c.Workloads[0].MessageBytes = nil
+	var sizes []any
 	for i := range 2500 {
-		c.Workloads[0].MessageBytes = append(c.Workloads[0].MessageBytes, i+1)
+		sizes = append(sizes, i+1)
 	}
+	c.Workloads[0].Values["message_bytes"] = sizes
 	for b.Loop() {
 		if p := New(c, 1); len(p.Cells) != 5000 {
 			b.Fatal(len(p.Cells))

@@ -15,7 +15,7 @@ func meshOf(pairs [][2]string) Plan {
 		Clusters: []campaign.Cluster{{Name: "a", Found: campaign.Found{Network: "bridge", MTU: 1500, Pairs: pairs}}},
 		Links:    []string{"unshaped"}, Profiles: []string{"default_settings"}, Families: []string{"ipv4"},
 		Paths:     []campaign.Path{{From: "pod", To: "pod", Placement: "inter-host"}},
-		Workloads: []campaign.Workload{{Name: "tcp_rr", MessageBytes: []int{64}}}}
+		Workloads: []campaign.Workload{{Name: "tcp_rr", Values: campaign.Values{"message_bytes": {64}}}}}
 	c.Sampling.MinBlocks, c.Sampling.MaxBlocks = 2, 20
 	return New(c, 1)
 }

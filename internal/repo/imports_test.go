@@ -1,13 +1,13 @@
 package repo
 
 import (
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-// TestDoors: each of these packages is imported in few folders alone. The
+// TestDoors: each of these packages is imported in few folders alone. What a folder of
+// ours may import of the others is in ARCHITECTURE.md (architecture_test.go). The
 // linter says the same while one writes; this holds it where no linter runs.
 func TestDoors(t *testing.T) {
 	for _, door := range []struct {
@@ -46,34 +46,4 @@ func within(path string, folders []string) bool {
 		}
 	}
 	return false
-}
-
-// TestDirection: what only computes knows nothing of where and how it is
-// measured. See the flow in ARCHITECTURE.md.
-func TestDirection(t *testing.T) {
-	// Not internal/exec: how a command is written so that it can be pasted is
-	// its too.
-	machinery := []string{"internal/bench", "internal/testbed", "internal/agent", "internal/traffic", "internal/netns",
-		"internal/network", "internal/cni", "internal/probe", "internal/cli", "internal/kube"}
-	for pkg, never := range map[string][]string{
-		"internal/unit":    {"internal"},
-		"internal/stat":    append(machinery, "internal/report"),
-		"internal/plan":    append(machinery, "internal/report"),
-		"internal/result":  append(machinery, "internal/report", "internal/stat"),
-		"internal/report":  machinery,
-		"internal/traffic": {"internal/agent", "internal/bench", "internal/testbed", "internal/cli"},
-		"internal/bench":   {"internal/testbed/lab", "internal/netns", "internal/network", "internal/cli"},
-	} {
-		for _, s := range sources(t) {
-			if s.dir != pkg || s.test {
-				continue
-			}
-			for _, spec := range s.file.Imports {
-				path := strings.TrimPrefix(strings.Trim(spec.Path.Value, `"`), module)
-				if path != filepath.ToSlash(pkg) && within(path, never) {
-					t.Errorf("%s imports %s, against the direction of the flow", s.path, path)
-				}
-			}
-		}
-	}
 }

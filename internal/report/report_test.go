@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,6 +61,35 @@ func TestGolden(t *testing.T) {
 	golden(t, "normal.ascii.txt", render(t, "terminal", normal(), Options{}))
 	golden(t, "normal.color.txt", render(t, "terminal", normal(), Options{Width: 120, Unicode: true, Color: true}))
 	golden(t, "normal.color.long.txt", render(t, "terminal", normal(), Options{Width: 120, Unicode: true, Color: true, Long: true}))
+}
+
+// TestFormatsAreDocumented: docs/exports.md has a row for each format.
+func TestFormatsAreDocumented(t *testing.T) {
+	const page = "../../docs/exports.md"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const header = "| format | content | for |\n|---|---|---|\n"
+	head, rest, ok := strings.Cut(string(text), header)
+	_, tail, ended := strings.Cut(rest, "\n\n")
+	if !ok || !ended {
+		t.Fatalf("%s has no table of formats", page)
+	}
+	var rows []string
+	for _, f := range formats() {
+		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |", f.name, f.content, f.readers))
+	}
+	want := head + header + strings.Join(rows, "\n") + "\n\n" + tail
+	if *update {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if want != string(text) {
+		t.Errorf("%s does not list the formats; run go test ./internal/report -update", page)
+	}
 }
 
 func TestUnknownFormat(t *testing.T) {

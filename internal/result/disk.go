@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/wholefile"
 )
 
 // disk is where files go. A file is on it for good when it is synced and, after it
@@ -50,22 +52,8 @@ func (d disk) writeFile(path string, data []byte) error {
 }
 
 // replace is writeFile without the sync of the folder.
-func replace(path string, data []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), strings.TrimSuffix(tornPattern, "*")+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+func replace(path string, data []byte) error {
+	return wholefile.Write(path, strings.TrimSuffix(tornPattern, "*")+filepath.Base(path)+"-*", 0o644, wholefile.Bytes(data))
 }
 
 // mkdirAll makes a folder with those above it.

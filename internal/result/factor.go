@@ -3,6 +3,8 @@ package result
 import (
 	"cmp"
 	"fmt"
+	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 )
@@ -44,6 +46,52 @@ type Factor struct {
 	// Settle leaves the factor out of a planned cell where it does not apply, or says
 	// what another factor says; nil means never.
 	Settle func(*Cell)
+	// Key is what a campaign writes for the factor of a workload; nil means that it is
+	// not written there. A func keeps the sorting of cells free of its size.
+	Key func() Key
+}
+
+// Key is the key of a campaign's workload that lists the values of a factor. The
+// parser, the JSON Schema and the manual derive from it.
+type Key struct {
+	// Kind is what one value is called in an error: "burst".
+	Kind string
+	// Doc says in one or two sentences what the factor is, Default what applies where
+	// the key is left out, and Example is a list of values as YAML.
+	Doc, Default, Example string
+	// Names are the allowed texts; nil allows any that Pattern matches, or that the
+	// workload has.
+	Names []string
+	// Pattern is what a text must match; nil allows any. PatternDoc says it in words.
+	Pattern    *regexp.Regexp
+	PatternDoc string
+	// Bounds are those of a number.
+	Bounds Bounds
+}
+
+// Bounds are the least and the greatest number that a key takes. AboveMin and BelowMax
+// exclude the bound itself.
+type Bounds struct {
+	Min, Max           float64
+	AboveMin, BelowMax bool
+}
+
+// Hold tells whether a number is within the bounds.
+func (b Bounds) Hold(v float64) bool {
+	return v >= b.Min && v <= b.Max && !(b.AboveMin && v == b.Min) && !(b.BelowMax && v == b.Max)
+}
+
+// String is the bounds in words: "from 1 to 256", "above 0, at most 3600".
+func (b Bounds) String() string {
+	lo, hi := strconv.FormatFloat(b.Min, 'f', -1, 64), strconv.FormatFloat(b.Max, 'f', -1, 64)
+	switch {
+	case b.AboveMin && b.BelowMax:
+		return fmt.Sprintf("between %s and %s, both excluded", lo, hi)
+	case b.AboveMin:
+		return fmt.Sprintf("above %s, at most %s", lo, hi)
+	default:
+		return fmt.Sprintf("from %s to %s", lo, hi)
+	}
 }
 
 // Order has the place of a factor in each list, from 1; 0 means that it is not in
@@ -59,6 +107,8 @@ type Order struct {
 	// Levels is the place among the factors whose levels are compared; 0 means that
 	// the factor is only recorded.
 	Levels int
+	// Key is the place among the keys of a campaign's workload; 0 means that it is none.
+	Key int
 }
 
 // Factors are all factors in the order in which cells are sorted.
@@ -111,6 +161,9 @@ func (f Factor) IsText() bool { _, ok := f.Of(&Cell{}).(*string); return ok }
 
 // IsSwitch tells whether the factor is on or off.
 func (f Factor) IsSwitch() bool { _, ok := f.Of(&Cell{}).(*bool); return ok }
+
+// Type is the type of the factor's values: string, int, float64 or bool.
+func (f Factor) Type() reflect.Type { return reflect.TypeOf(f.Of(&Cell{})).Elem() }
 
 // Copy gives a cell the factor of another.
 func (f Factor) Copy(to *Cell, from Cell) {

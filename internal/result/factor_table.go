@@ -2,8 +2,16 @@ package result
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 )
+
+// algorithmName is what the name of a congestion control looks like: the kernel allows
+// 15 bytes (TCP_CA_NAME_MAX).
+var algorithmName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,14}$`)
+
+// maxMessage bounds the size of a message, bytes.
+const maxMessage = 65536
 
 // Cell is one value of each factor: what one sample measures. It is
 // comparable, so it serves as a map key; a factor that does not apply to the
@@ -98,6 +106,11 @@ func factorTable(yield func(Factor) bool) {
 			return
 		}
 	}
+	for _, f := range loadFactors() {
+		if !yield(f) {
+			return
+		}
+	}
 	for _, f := range optionFactors() {
 		if !yield(f) {
 			return
@@ -131,39 +144,87 @@ func placeFactors() [7]Factor {
 }
 
 // trafficFactors are what is sent.
-func trafficFactors() [13]Factor {
+func trafficFactors() [7]Factor {
 	return [...]Factor{
 		{Name: "workload", Of: func(c *Cell) any { return &c.Workload }, Order: Order{Column: 14, Words: 1, Filter: 10}, Filter: "workload", Unsaid: "none"},
-		{Name: "test", Of: func(c *Cell) any { return &c.Test }, Order: Order{Column: 15, Words: 2, Filter: 10}, Filter: "workload", Unsaid: "none"},
-		{Name: "protocol", Of: func(c *Cell) any { return &c.Protocol }, Order: Order{Column: 16, Words: 3, Filter: 10}, Filter: "workload", Unsaid: "none"},
+		{Name: "test", Of: func(c *Cell) any { return &c.Test }, Order: Order{Column: 15, Words: 2, Filter: 10, Key: 1},
+			Key: func() Key {
+				return Key{Kind: "test", Default: "the workload's first", Example: "[TCP_RR]", Doc: "The tool's test, as the tool calls it."}
+			},
+			Filter: "workload", Unsaid: "none"},
+		{Name: "protocol", Of: func(c *Cell) any { return &c.Protocol }, Order: Order{Column: 16, Words: 3, Filter: 10, Key: 2},
+			Key: func() Key {
+				return Key{Kind: "protocol", Default: "the workload's first", Example: "[tcp, udp]", Doc: "The transport protocol, for workloads that offer both."}
+			},
+			Filter: "workload", Unsaid: "none"},
 		{Name: "family", Of: func(c *Cell) any { return &c.Family }, Order: Order{Column: 10, Words: 15, Filter: 17, Levels: 5},
 			Label: "IP family", Plural: "IP families", Default: "ipv4", Absent: "ipv4", Filter: "family", Unsaid: "ipv4",
 			Words: func(c Cell) string { return wordsIf(c.Family == "ipv6", "ipv6") }},
-		{Name: "direction", Of: func(c *Cell) any { return &c.Direction }, Order: Order{Column: 17, Words: 4, Filter: 11, Levels: 9},
+		{Name: "direction", Of: func(c *Cell) any { return &c.Direction }, Order: Order{Column: 17, Words: 4, Filter: 11, Levels: 9, Key: 6},
+			Key: func() Key {
+				return Key{Kind: "direction", Default: "[forward]", Names: []string{"forward", "reverse", "bidirectional"}, Example: "[forward, reverse]",
+					Doc: "forward sends from client to server."}
+			},
 			Default: "forward", Absent: "client to server", Filter: "direction", Unsaid: "client to server"},
-		{Name: "message_bytes", Of: func(c *Cell) any { return &c.MessageBytes }, Order: Order{Column: 18, Words: 5, Filter: 12, Levels: 17},
+		{Name: "message_bytes", Of: func(c *Cell) any { return &c.MessageBytes }, Order: Order{Column: 18, Words: 5, Filter: 12, Levels: 17, Key: 3},
+			Key: func() Key {
+				return Key{Kind: "message size", Default: "the workload's own", Bounds: Bounds{Min: 1, Max: maxMessage}, Example: "[64, 1472]",
+					Doc: "Size of a message or request, bytes. UDP carries at most 65507."}
+			},
 			Label: "message size (bytes)", Plural: "message sizes", Filter: "message", FilterUnit: "B", Unsaid: "unnamed", Words: sizeWords},
-		{Name: "response_bytes", Of: func(c *Cell) any { return &c.ResponseBytes }, Order: Order{Column: 19},
+		{Name: "response_bytes", Of: func(c *Cell) any { return &c.ResponseBytes }, Order: Order{Column: 19, Key: 4},
+			Key: func() Key {
+				return Key{Kind: "response size", Default: "as the request", Bounds: Bounds{Min: 1, Max: maxMessage}, Example: "[1024]",
+					Doc: "Size of a response, bytes. UDP carries at most 65507."}
+			},
 			Settle: func(c *Cell) {
 				if c.ResponseBytes == c.MessageBytes {
 					c.ResponseBytes = 0
 				}
 			}},
-		{Name: "streams", Of: func(c *Cell) any { return &c.Streams }, Order: Order{Column: 20, Words: 6, Filter: 13, Levels: 18},
+	}
+}
+
+// loadFactors are how much of it is sent at a time.
+func loadFactors() [6]Factor {
+	return [...]Factor{
+		{Name: "streams", Of: func(c *Cell) any { return &c.Streams }, Order: Order{Column: 20, Words: 6, Filter: 13, Levels: 18, Key: 5},
+			Key: func() Key {
+				return Key{Kind: "number of streams", Default: "[1], or as many as the tool opens", Bounds: Bounds{Min: 1, Max: 256}, Example: "[1, 8]",
+					Doc: "Parallel connections or flows."}
+			},
 			Plural: "numbers of streams", Filter: "streams", Unsaid: "unnamed", Reference: 1,
 			Words: func(c Cell) string { return wordsIf(c.Streams > 1, "× "+strconv.Itoa(c.Streams)) }},
-		{Name: "burst", Of: func(c *Cell) any { return &c.Burst }, Order: Order{Column: 21, Words: 7, Filter: 15, Levels: 10},
+		{Name: "burst", Of: func(c *Cell) any { return &c.Burst }, Order: Order{Column: 21, Words: 7, Filter: 15, Levels: 10, Key: 9},
+			Key: func() Key {
+				return Key{Kind: "burst", Default: "[1]", Bounds: Bounds{Min: 1, Max: 1024}, Example: "[1, 16]", Doc: "Outstanding transactions on one stream."}
+			},
 			Plural: "burst sizes", Default: 1, Filter: "burst", Unsaid: "1",
 			Words: func(c Cell) string { return wordsIf(c.Burst > 1, "burst "+strconv.Itoa(c.Burst)) }},
-		{Name: "rate_bits_per_second", Of: func(c *Cell) any { return &c.RateBitsPerSecond }, Order: Order{Column: 22, Words: 8, Filter: 14},
+		{Name: "rate_bits_per_second", Of: func(c *Cell) any { return &c.RateBitsPerSecond }, Order: Order{Column: 22, Words: 8, Filter: 14, Key: 7},
+			Key: func() Key {
+				return Key{Kind: "rate", Default: "flat out", Bounds: Bounds{Max: 1e13, AboveMin: true}, Example: "[1e9]",
+					Doc: "Requested payload rate of all streams together, bits per second. To measure both flat out and paced in one campaign, list the workload twice."}
+			},
 			Filter: "rate", Unsaid: "flat out", FilterWords: bitRate,
 			Words: func(c Cell) string { return wordsIf(c.RateBitsPerSecond > 0, "at "+bitRate(c)) }},
-		{Name: "rate_per_second", Of: func(c *Cell) any { return &c.RatePerSecond }, Order: Order{Column: 23, Words: 9, Filter: 14},
+		{Name: "rate_per_second", Of: func(c *Cell) any { return &c.RatePerSecond }, Order: Order{Column: 23, Words: 9, Filter: 14, Key: 8},
+			Key: func() Key {
+				return Key{Kind: "rate", Default: "closed loop", Bounds: Bounds{Max: 1e9, AboveMin: true}, Example: "[1000]",
+					Doc: "Requested transactions per second of an open loop, all streams together. Latency then counts from the intended send time."}
+			},
 			Filter: "rate", Unsaid: "flat out", FilterWords: func(c Cell) string { return wordsIf(c.RateBitsPerSecond <= 0, rate(c)) },
 			Words: func(c Cell) string { return wordsIf(c.RatePerSecond > 0, "at "+rate(c)) }},
-		{Name: "pods", Of: func(c *Cell) any { return &c.Pods }, Order: Order{Column: 26, Words: 10},
+		{Name: "pods", Of: func(c *Cell) any { return &c.Pods }, Order: Order{Column: 26, Words: 10, Key: 13},
+			Key: func() Key {
+				return Key{Kind: "number of pods", Default: "[1]", Bounds: Bounds{Min: 1, Max: 200}, Example: "[1, 10, 50, 100]", Doc: "How many pods are added at the same time."}
+			},
 			Words: func(c Cell) string { return wordsIf(c.Pods > 0, "pods "+strconv.Itoa(c.Pods)) }},
-		{Name: "background_streams", Of: func(c *Cell) any { return &c.BackgroundStreams }, Order: Order{Column: 27, Words: 11, Filter: 16, Levels: 11},
+		{Name: "background_streams", Of: func(c *Cell) any { return &c.BackgroundStreams }, Order: Order{Column: 27, Words: 11, Filter: 16, Levels: 11, Key: 12},
+			Key: func() Key {
+				return Key{Kind: "number of background streams", Default: "[0]", Bounds: Bounds{Max: 1000}, Example: "[0, 100, 400]",
+					Doc: "Additional TCP connections from client to server, 10 Mbit/s each. They are not part of the result."}
+			},
 			Label: "background streams", Plural: "numbers of background streams", Filter: "background", FilterUnit: "streams", Unsaid: "none",
 			Words: func(c Cell) string {
 				return wordsIf(c.BackgroundStreams > 0, fmt.Sprintf("beside %d × 10 Mbit/s", c.BackgroundStreams))
@@ -174,13 +235,29 @@ func trafficFactors() [13]Factor {
 // optionFactors are how it is sent.
 func optionFactors() [5]Factor {
 	return [...]Factor{
-		{Name: "udp_gso", Of: func(c *Cell) any { return &c.UDPGSO }, Order: Order{Column: 24, Words: 12, Filter: 18, Levels: 12},
+		{Name: "udp_gso", Of: func(c *Cell) any { return &c.UDPGSO }, Order: Order{Column: 24, Words: 12, Filter: 18, Levels: 12, Key: 10},
+			Key: func() Key {
+				return Key{Kind: "switch", Default: "[false]", Example: "[false, true]",
+					Doc: "UDP segmentation offload. It is a factor because it changes what passes through the stack."}
+			},
 			Label: "UDP segmentation offload", Plural: "settings of UDP segmentation offload", Filter: "options", Unsaid: "none"},
-		{Name: "zero_copy", Of: func(c *Cell) any { return &c.ZeroCopy }, Order: Order{Column: 25, Words: 13, Filter: 18, Levels: 13},
+		{Name: "zero_copy", Of: func(c *Cell) any { return &c.ZeroCopy }, Order: Order{Column: 25, Words: 13, Filter: 18, Levels: 13, Key: 11},
+			Key: func() Key {
+				return Key{Kind: "switch", Default: "[false]", Example: "[false, true]", Doc: "MSG_ZEROCOPY on the sending side."}
+			},
 			Label: "zero copy", Plural: "settings of zero copy", Filter: "options", Unsaid: "none"},
-		{Name: "pin_cpus", Of: func(c *Cell) any { return &c.PinCPUs }, Order: Order{Column: 28, Words: 14, Filter: 18, Levels: 14},
+		{Name: "pin_cpus", Of: func(c *Cell) any { return &c.PinCPUs }, Order: Order{Column: 28, Words: 14, Filter: 18, Levels: 14, Key: 14},
+			Key: func() Key {
+				return Key{Kind: "switch", Default: "[false]", Example: "[false, true]",
+					Doc: "Pin the client to the CPUs with even numbers and the server to those with odd numbers. On more than two CPUs, cpus: [apart] is the better choice."}
+			},
 			Label: "pinned CPUs", Plural: "settings of pinned CPUs", Filter: "options", Unsaid: "none"},
-		{Name: "congestion_control", Of: func(c *Cell) any { return &c.CongestionControl }, Order: Order{Column: 29, Words: 16, Filter: 20, Levels: 15},
+		{Name: "congestion_control", Of: func(c *Cell) any { return &c.CongestionControl }, Order: Order{Column: 29, Words: 16, Filter: 20, Levels: 15, Key: 16},
+			Key: func() Key {
+				return Key{Kind: "congestion control", Default: "in a lab and in a lab's Kubernetes [cubic]; elsewhere [as-is]", Example: "[cubic, bbr]",
+					Pattern: algorithmName, PatternDoc: "at most 15 small letters, digits, dashes and underscores, a letter first",
+					Doc: "The TCP congestion control of both ends, one of net.ipv4.tcp_available_congestion_control. as-is keeps the system's own. For TCP."}
+			},
 			Label: "congestion control", Default: AsIs, Absent: AsIs, Filter: "congestion control", Unsaid: AsIs,
 			// Where all cells have what a lab has by default, a table need not say it.
 			Words: func(c Cell) string { return wordsIf(c.CongestionControl != "cubic", c.CongestionControl) },
@@ -189,7 +266,11 @@ func optionFactors() [5]Factor {
 					c.CongestionControl = ""
 				}
 			}},
-		{Name: "cpus", Of: func(c *Cell) any { return &c.CPUs }, Order: Order{Column: 30, Words: 17, Filter: 19, Levels: 16},
+		{Name: "cpus", Of: func(c *Cell) any { return &c.CPUs }, Order: Order{Column: 30, Words: 17, Filter: 19, Levels: 16, Key: 15},
+			Key: func() Key {
+				return Key{Kind: "placement on CPUs", Default: "in a lab [same], for latency_under_load [apart]; elsewhere [free]", Names: []string{CPUsSame, CPUsApart, CPUsFree}, Example: "[same, apart]",
+					Doc: "On which CPUs the two ends run. same: both on one CPU. This measures only the path's cost, without waking another CPU and without a second CPU sharing the work. apart: one CPU each, on different cores of one NUMA node. free: the scheduler chooses, and its choice changes all the time. Two machines share no CPU, so same requires a lab or a path inside a node."}
+			},
 			Label: "placement on CPUs", Plural: "placements on CPUs", Default: CPUsFree, Absent: CPUsFree, Filter: "CPUs", Unsaid: CPUsFree,
 			Words: func(c Cell) string { return wordsIf(c.CPUs == CPUsApart, "cpus apart") }},
 	}

@@ -33,6 +33,9 @@ func TestEveryFieldHasAFactor(t *testing.T) {
 		if f.Copy(&c, changed); c != changed {
 			t.Errorf("Copy of %s gives %+v", name, c)
 		}
+		if f.Type() != field.Type {
+			t.Errorf("%s has values of type %s in a field of type %s", name, f.Type(), field.Type)
+		}
 		for _, v := range []any{f.Default, f.Reference, f.OnHost} {
 			if v != nil && reflect.TypeOf(v) != field.Type {
 				t.Errorf("%s: a value of type %T for a field of type %s", name, v, field.Type)
@@ -72,6 +75,7 @@ func TestPlacesOfFactors(t *testing.T) {
 	for name, of := range map[string]func(Order) int{
 		"Column": func(o Order) int { return o.Column }, "Words": func(o Order) int { return o.Words },
 		"Filter": func(o Order) int { return o.Filter }, "Levels": func(o Order) int { return o.Levels },
+		"Key": func(o Order) int { return o.Key },
 	} {
 		var got []int
 		for _, f := range FactorsBy(of) {
@@ -92,6 +96,9 @@ func TestPlacesOfFactors(t *testing.T) {
 	}
 	choices := map[int]string{}
 	for _, f := range Factors() {
+		if (f.Order.Key > 0) != (f.Key != nil) {
+			t.Errorf("%s has a key without a place, or a place without a key", f.Name)
+		}
 		if (f.Order.Filter > 0) != (f.Filter != "") {
 			t.Errorf("%s has a choice in the filter without a place, or a place without a choice", f.Name)
 		}

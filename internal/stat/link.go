@@ -7,8 +7,8 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// fillsLink is the share of the link's goodput from which a cell is link-bound.
-const fillsLink = 0.99
+// FillsLink is the share of the link's goodput from which a cell is link-bound.
+const FillsLink = 0.99
 
 // linkBound tells what goodput the cell's link can carry, and whether the cell
 // fills it. The limit is nil where the link, its rate or the traffic's framing
@@ -31,7 +31,7 @@ func (c *campaign) linkBound(d *cellData) (limit *float64, bound bool) {
 	}
 	l := rate * share
 	xs := values(d.series(d.primary))
-	return &l, len(xs) > 0 && medianOf(xs) >= fillsLink*l
+	return &l, len(xs) > 0 && medianOf(xs) >= FillsLink*l
 }
 
 // goodputShare is the payload's share of the bytes that a shaped link counts,

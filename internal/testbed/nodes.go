@@ -6,6 +6,13 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
+// PodAdder is a testbed that can add pods while a campaign runs.
+type PodAdder interface {
+	// AddPods adds the cell's number of pods at once, waits until each answers,
+	// and removes them. On an error none is left either.
+	AddPods(ctx context.Context, cell result.Cell) (result.PodSetUp, error)
+}
+
 // NodeReader is a testbed that can read what the nodes under a cell hold: their
 // rules and their memory (probes netfilter and memory).
 type NodeReader interface {

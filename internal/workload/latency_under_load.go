@@ -8,7 +8,7 @@ import (
 // LatencyUnderLoad is round trips of 64 bytes (or response_bytes) beside TCP
 // streams that load the same path.
 func LatencyUnderLoad() Workload {
-	return native{Spec{
+	return native{spec: Spec{
 		Name:                  traffic.LatencyUnderLoad,
 		Summary:               "round trips beside TCP streams on the same path: latency under load",
 		Primary:               "latency_p99_seconds",

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -12,8 +13,29 @@ import (
 	"github.com/cnibench/cnibench/internal/traffic"
 )
 
-// native is a workload of the native engine. Its name is the engine's test.
-type native struct{ spec Spec }
+// native is a workload of the native engine: one of the engine's tests, with what the
+// workload itself fixes of it.
+type native struct {
+	spec Spec
+	// test is the engine's test; "" is the one with the workload's name.
+	test string
+	// fix changes what the cell asks of the engine; nil changes nothing.
+	fix func(*traffic.Config)
+}
+
+// NativeTest is the engine's test that a workload of that name runs; "" where it is not
+// the engine's.
+func NativeTest(name string) string {
+	w, err := Find(name)
+	if err != nil {
+		return ""
+	}
+	n, ok := w.(native)
+	if !ok {
+		return ""
+	}
+	return cmp.Or(n.test, n.spec.Name)
+}
 
 const (
 	// nativePatience is what a half may take beyond its time: the engine gives
@@ -83,7 +105,7 @@ func (n native) program(p Params, firstCPU int) (Program, error) {
 func (n native) config(p Params, firstCPU int) traffic.Config {
 	c := p.Cell
 	cfg := traffic.Config{
-		Test: n.spec.Name, Token: p.Token, MessageBytes: c.MessageBytes, ResponseBytes: c.ResponseBytes,
+		Test: cmp.Or(n.test, n.spec.Name), Token: p.Token, MessageBytes: c.MessageBytes, ResponseBytes: c.ResponseBytes,
 		Streams: max(1, c.Streams), Warmup: p.Warmup, Window: p.Window, Direction: c.Direction,
 		RateBitsPerSecond: c.RateBitsPerSecond, RatePerSecond: c.RatePerSecond, Burst: c.Burst,
 		BackgroundStreams: c.BackgroundStreams,
@@ -97,6 +119,9 @@ func (n native) config(p Params, firstCPU int) traffic.Config {
 		for cpu := firstCPU; cpu < maxCPUs; cpu += 2 {
 			cfg.CPUs = append(cfg.CPUs, cpu)
 		}
+	}
+	if n.fix != nil {
+		n.fix(&cfg)
 	}
 	return cfg
 }
@@ -118,7 +143,7 @@ func (n native) Parse(p Params, server, client Output) (Measurement, error) {
 	if m.cfg.Direction == traffic.Reverse {
 		m.sender, m.receiver, m.senderEnd = m.server, m.client, server
 	}
-	switch n.spec.Name {
+	switch m.cfg.Test {
 	case traffic.TCPRR, traffic.UDPRR, traffic.TCPCRR:
 		err = m.roundTrips()
 	case traffic.LatencyUnderLoad:

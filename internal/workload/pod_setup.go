@@ -4,10 +4,12 @@ import (
 	"errors"
 	"net/netip"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // PodSetupName is the workload that adds pods in place of sending traffic.
-const PodSetupName = "pod_setup"
+const PodSetupName = result.PodSetupName
 
 // PodSetup adds pods at once by CNI ADD, waits until each answers, and removes
 // them. The testbed does that; no agent has a part in it.
@@ -36,47 +38,10 @@ func (PodSetup) Parse(Params, Output, Output) (Measurement, error) {
 	return Measurement{}, errNoProgram
 }
 
-// PodTimes is how long after the beginning of all ADDs a pod came to something;
-// nil where that was not seen.
-type PodTimes struct {
-	// Device is when its device was in the pod, Address when that had its
-	// address, Route when the last route was set before the plugins were through.
-	Device, Address, Route *time.Duration
-	// Allocated is when its address was reserved by host-local, the IPAM plugin that
-	// most networks use: it writes a file for each.
-	Allocated *time.Duration
-	// Added is when its ADD returned, Policy when the network's agent was through
-	// with what it does once it knows the pods; nil where it does nothing.
-	Added, Policy *time.Duration
-	// Answered is when a pod of another place had its first answer of it.
-	Answered *time.Duration
-	// Removed is how long its DEL took, from the beginning of all DELs.
-	Removed *time.Duration
-	// Plugins is how long each plugin of the network's list ran.
-	Plugins []PluginTime
-}
-
-// PluginTime is how long a CNI plugin ran for a verb, "ADD" or "DEL". What it
-// delegates to is within.
-type PluginTime struct {
-	Plugin, Verb string
-	Took         time.Duration
-}
-
-// PodSetUp is what was seen of pods that were added at once.
-type PodSetUp struct {
-	Pods []PodTimes
-	// KernelBytes is how much more of its own memory the kernel had once all of them
-	// answered, ProcessBytes that of the network's processes on their node; nil where
-	// that could not be told from what moves by itself.
-	KernelBytes, ProcessBytes *float64
-	Doubts                    []string
-}
-
 // PodsAdded makes a measurement of pods that were added at once. Steps that were
 // not seen of every pod, or so late that they come out of order (on a machine that
 // is busy), are absent.
-func PodsAdded(set PodSetUp) (Measurement, error) {
+func PodsAdded(set result.PodSetUp) (Measurement, error) {
 	pods := set.Pods
 	if len(pods) == 0 {
 		return Measurement{}, errors.New("no pod was added")
@@ -87,20 +52,20 @@ func PodsAdded(set PodSetUp) (Measurement, error) {
 			m.Metrics[name] = *bytes / float64(len(pods))
 		}
 	}
-	ready := steps(pods, func(PodTimes) *time.Duration { return new(time.Duration) }, func(p PodTimes) *time.Duration { return p.Answered })
+	ready := steps(pods, func(result.PodTimes) *time.Duration { return new(time.Duration) }, func(p result.PodTimes) *time.Duration { return p.Answered })
 	if ready == nil {
 		return m, errors.New("a pod never answered")
 	}
 	m.MeasuredSeconds = largest(ready)
 	m.Metrics["pod_ready_max_seconds"] = m.MeasuredSeconds
 	m.Metrics["pods_ready_per_second"] = float64(len(pods)) / m.MeasuredSeconds
-	begin := func(PodTimes) *time.Duration { return new(time.Duration) }
-	device := func(p PodTimes) *time.Duration { return p.Device }
-	address := func(p PodTimes) *time.Duration { return p.Address }
-	route := func(p PodTimes) *time.Duration { return p.Route }
-	added := func(p PodTimes) *time.Duration { return p.Added }
-	policy := func(p PodTimes) *time.Duration { return p.Policy }
-	told := func(p PodTimes) *time.Duration {
+	begin := func(result.PodTimes) *time.Duration { return new(time.Duration) }
+	device := func(p result.PodTimes) *time.Duration { return p.Device }
+	address := func(p result.PodTimes) *time.Duration { return p.Address }
+	route := func(p result.PodTimes) *time.Duration { return p.Route }
+	added := func(p result.PodTimes) *time.Duration { return p.Added }
+	policy := func(p result.PodTimes) *time.Duration { return p.Policy }
+	told := func(p result.PodTimes) *time.Duration {
 		if p.Policy != nil {
 			return p.Policy
 		}
@@ -108,18 +73,18 @@ func PodsAdded(set PodSetUp) (Measurement, error) {
 	}
 	for _, s := range []struct {
 		name     string
-		from, to func(PodTimes) *time.Duration
+		from, to func(result.PodTimes) *time.Duration
 	}{
-		{"pod_ready_mean_seconds", begin, func(p PodTimes) *time.Duration { return p.Answered }},
-		{"pod_allocated_mean_seconds", begin, func(p PodTimes) *time.Duration { return p.Allocated }},
+		{"pod_ready_mean_seconds", begin, func(p result.PodTimes) *time.Duration { return p.Answered }},
+		{"pod_allocated_mean_seconds", begin, func(p result.PodTimes) *time.Duration { return p.Allocated }},
 		{"pod_device_mean_seconds", begin, device},
 		{"pod_address_mean_seconds", device, address},
 		{"pod_route_mean_seconds", address, route},
 		{"pod_waiting_mean_seconds", route, added},
 		{"pod_added_mean_seconds", begin, added},
 		{"pod_policy_mean_seconds", added, policy},
-		{"pod_answer_mean_seconds", told, func(p PodTimes) *time.Duration { return p.Answered }},
-		{"pod_removed_mean_seconds", begin, func(p PodTimes) *time.Duration { return p.Removed }},
+		{"pod_answer_mean_seconds", told, func(p result.PodTimes) *time.Duration { return p.Answered }},
+		{"pod_removed_mean_seconds", begin, func(p result.PodTimes) *time.Duration { return p.Removed }},
 	} {
 		if all := steps(pods, s.from, s.to); all != nil {
 			m.Metrics[s.name] = mean(all)
@@ -131,7 +96,7 @@ func PodsAdded(set PodSetUp) (Measurement, error) {
 
 // pluginMeans is the mean time of each plugin, by verb; one that did not run for
 // every pod has none. A plugin that a list has twice counts with both times.
-func pluginMeans(pods []PodTimes) map[string]map[string]float64 {
+func pluginMeans(pods []result.PodTimes) map[string]map[string]float64 {
 	var out map[string]map[string]float64
 	ran := map[[2]string]int{}
 	for _, p := range pods {
@@ -163,7 +128,7 @@ func pluginMeans(pods []PodTimes) map[string]map[string]float64 {
 
 // steps are the seconds from one thing to the next of each pod; nil where that
 // is not known of all, or where the order was another.
-func steps(pods []PodTimes, from, to func(PodTimes) *time.Duration) []float64 {
+func steps(pods []result.PodTimes, from, to func(result.PodTimes) *time.Duration) []float64 {
 	var all []float64
 	for _, p := range pods {
 		a, b := from(p), to(p)

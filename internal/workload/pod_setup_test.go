@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 func ms(n int) *time.Duration {
@@ -12,11 +14,11 @@ func ms(n int) *time.Duration {
 }
 
 func TestPodsAdded(t *testing.T) {
-	pods := []PodTimes{
+	pods := []result.PodTimes{
 		{Device: ms(20), Address: ms(30), Route: ms(31), Added: ms(40), Policy: ms(100), Answered: ms(110), Removed: ms(50)},
 		{Device: ms(40), Address: ms(60), Route: ms(63), Added: ms(80), Policy: ms(100), Answered: ms(130), Removed: ms(70)},
 	}
-	m, err := PodsAdded(PodSetUp{Pods: pods})
+	m, err := PodsAdded(result.PodSetUp{Pods: pods})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,10 +39,10 @@ func TestPodsAdded(t *testing.T) {
 // TestPluginMeans: the mean over pods by verb; a plugin that did not run for each
 // of them has none.
 func TestPluginMeans(t *testing.T) {
-	took := func(verb, plugin string, n int) PluginTime { return PluginTime{plugin, verb, *ms(n)} }
-	m, err := PodsAdded(PodSetUp{Pods: []PodTimes{
-		{Answered: ms(41), Plugins: []PluginTime{took("ADD", "bridge", 30), took("ADD", "portmap", 4), took("ADD", "portmap", 2), took("DEL", "bridge", 9)}},
-		{Answered: ms(42), Plugins: []PluginTime{took("ADD", "bridge", 40), took("ADD", "portmap", 8)}},
+	took := func(verb, plugin string, n int) result.PluginTime { return result.PluginTime{Plugin: plugin, Verb: verb, Took: *ms(n)} }
+	m, err := PodsAdded(result.PodSetUp{Pods: []result.PodTimes{
+		{Answered: ms(41), Plugins: []result.PluginTime{took("ADD", "bridge", 30), took("ADD", "portmap", 4), took("ADD", "portmap", 2), took("DEL", "bridge", 9)}},
+		{Answered: ms(42), Plugins: []result.PluginTime{took("ADD", "bridge", 40), took("ADD", "portmap", 8)}},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +54,7 @@ func TestPluginMeans(t *testing.T) {
 
 // What was not seen of every pod is absent, and never 0.
 func TestPodsAddedAbsent(t *testing.T) {
-	m, err := PodsAdded(PodSetUp{Pods: []PodTimes{{Device: ms(20), Added: ms(40), Answered: ms(41)}, {Added: ms(40), Answered: ms(42)}}})
+	m, err := PodsAdded(result.PodSetUp{Pods: []result.PodTimes{{Device: ms(20), Added: ms(40), Answered: ms(41)}, {Added: ms(40), Answered: ms(42)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,12 +67,12 @@ func TestPodsAddedAbsent(t *testing.T) {
 		t.Errorf("from the end of ADD to the answer: %v", v)
 	}
 	// An address before the device is another order, and no negative time.
-	m, err = PodsAdded(PodSetUp{Pods: []PodTimes{{Device: ms(20), Address: ms(10), Added: ms(40), Answered: ms(41)}}})
+	m, err = PodsAdded(result.PodSetUp{Pods: []result.PodTimes{{Device: ms(20), Address: ms(10), Added: ms(40), Answered: ms(41)}}})
 	if _, there := m.Metrics["pod_address_mean_seconds"]; there || err != nil {
 		t.Errorf("%v (%v)", m.Metrics, err)
 	}
-	for _, none := range [][]PodTimes{nil, {{Added: ms(40)}}} {
-		if m, err := PodsAdded(PodSetUp{Pods: none}); err == nil {
+	for _, none := range [][]result.PodTimes{nil, {{Added: ms(40)}}} {
+		if m, err := PodsAdded(result.PodSetUp{Pods: none}); err == nil {
 			t.Errorf("%v gave %v", none, m.Metrics)
 		}
 	}
@@ -79,7 +81,7 @@ func TestPodsAddedAbsent(t *testing.T) {
 // Memory is per pod, and what could not be told is a warning.
 func TestPodsAddedBeside(t *testing.T) {
 	bytes := 3e5
-	set := PodSetUp{Pods: []PodTimes{{Answered: ms(1)}, {Answered: ms(1)}}, KernelBytes: &bytes, Doubts: []string{"busy"}}
+	set := result.PodSetUp{Pods: []result.PodTimes{{Answered: ms(1)}, {Answered: ms(1)}}, KernelBytes: &bytes, Doubts: []string{"busy"}}
 	m, err := PodsAdded(set)
 	if err != nil || m.Metrics["pod_kernel_memory_bytes"] != 1.5e5 || len(m.Warnings) != 1 {
 		t.Errorf("%+v (%v)", m, err)

@@ -7,7 +7,7 @@ import (
 
 // TCPCRR is a TCP connection for each request and response.
 func TCPCRR() Workload {
-	return native{Spec{
+	return native{spec: Spec{
 		Name:                  traffic.TCPCRR,
 		Summary:               "connect, one request and response over TCP, close: connections per second",
 		Primary:               "transactions_per_second",

@@ -7,7 +7,7 @@ import (
 
 // TCPRR is request and response over open TCP connections.
 func TCPRR() Workload {
-	return native{Spec{
+	return native{spec: Spec{
 		Name:                  traffic.TCPRR,
 		Summary:               "request and response over TCP: round trips per second and their latency",
 		Primary:               "transactions_per_second",

@@ -7,7 +7,7 @@ import (
 
 // TCPStream is bulk data over TCP connections.
 func TCPStream() Workload {
-	return native{Spec{
+	return native{spec: Spec{
 		Name:                  traffic.TCPStream,
 		Summary:               "bulk data over TCP: what arrives per second",
 		Primary:               "throughput_bits_per_second",

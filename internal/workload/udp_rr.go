@@ -8,7 +8,7 @@ import (
 // UDPRR is request and response over UDP; lost requests are counted and given
 // up after 200 ms.
 func UDPRR() Workload {
-	return native{Spec{
+	return native{spec: Spec{
 		Name:                traffic.UDPRR,
 		Summary:             "request and response over UDP: round trips per second and their latency",
 		Primary:             "transactions_per_second",

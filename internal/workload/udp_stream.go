@@ -8,7 +8,7 @@ import (
 // UDPStream is datagrams one way, paced or flat out, with loss, reordering,
 // duplicates and jitter.
 func UDPStream() Workload {
-	return native{Spec{
+	return native{spec: Spec{
 		Name:                traffic.UDPStream,
 		Summary:             "datagrams over UDP: what arrives per second, loss, jitter",
 		Primary:             "throughput_bits_per_second",

@@ -182,6 +182,13 @@ func List() []Workload {
 	}
 }
 
+// SetsCongestionControl tells whether the traffic of a workload sets congestion_control
+// itself; a workload that is not known does not.
+func SetsCongestionControl(name string) bool {
+	w, err := Find(name)
+	return err == nil && w.Spec().SetsCongestionControl
+}
+
 // Find looks a workload up by name; the error lists the known names.
 func Find(name string) (Workload, error) {
 	var known []string

@@ -8,7 +8,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed"
-	"github.com/cnibench/cnibench/internal/workload"
 )
 
 // portOf is what the server of a route must serve on; 0: any.
@@ -68,7 +67,7 @@ func (c *cluster) support(cell result.Cell) error {
 		return fmt.Errorf("link %s requires testbed lab; a cluster's link cannot be chosen", cell.Link)
 	case cell.Profile != "default_settings":
 		return fmt.Errorf("profile %s requires testbed lab or hosts; nodes of a cluster are not tuned", cell.Profile)
-	case cell.Workload == workload.PodSetupName:
+	case cell.Workload == result.PodSetupName:
 		return fmt.Errorf("pods are added by the cluster's own kubelets: measure %s in the lab", cell.Workload)
 	case max(from.node, to.node) > len(c.nodes) && cell.IsPair():
 		return fmt.Errorf("%s and %s are not both among the nodes that are measured; others: %s", cell.ClientNode, cell.ServerNode, cmp.Or(c.unfit, "none"))

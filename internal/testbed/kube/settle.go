@@ -2,17 +2,12 @@ package kube
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/workload"
 )
 
 const (
@@ -112,37 +107,7 @@ func (c *cluster) reach(ctx context.Context, r route) error {
 	if err != nil {
 		return err
 	}
-	w, err := workload.Find("tcp_rr")
-	if err != nil {
-		return err
-	}
-	token := make([]byte, 16)
-	rand.Read(token) // never fails (crypto/rand)
-	p := workload.Params{Cell: result.Cell{Workload: "tcp_rr", MessageBytes: 1, Streams: 1}, Window: 10 * time.Millisecond, Token: hex.EncodeToString(token)}
-	serve, err := w.Serve(p)
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeoutCause(ctx, tryWithin, fmt.Errorf("no answer within %v", tryWithin))
 	defer cancel()
-	var session agent.ServeResult
-	if err := to.agent.Call(ctx, agent.MethodServe, agent.ServeParams{Program: serve, Port: portOf(r)}, &session); err != nil {
-		return err
-	}
-	if at.Port() == 0 {
-		at = addrPort(at.Addr(), session.Port)
-	}
-	drive, err := w.Drive(p, at)
-	if err != nil {
-		return err
-	}
-	var out workload.Output
-	driveErr := from.agent.Call(ctx, agent.MethodDrive, agent.DriveParams{Program: drive, Server: at.String()}, &out)
-	after, stop := context.WithTimeoutCause(context.WithoutCancel(ctx), answerWithin, fmt.Errorf("no answer within %v", answerWithin))
-	defer stop()
-	g, end := errgroup.WithContext(after)
-	for _, st := range []*stand{from, to} {
-		g.Go(func() error { return st.agent.Call(end, agent.MethodCancel, agent.CancelParams{}, nil) })
-	}
-	return errors.Join(driveErr, g.Wait())
+	return agent.Try(ctx, from.agent, to.agent, at, portOf(r))
 }

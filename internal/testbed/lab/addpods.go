@@ -16,7 +16,6 @@ import (
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/workload"
 )
 
 // answerPort is one that no program of a lab serves and that the policy of the
@@ -29,7 +28,7 @@ const answerTimeout = 20 * time.Second
 // newcomer is a pod that is added while the lab stands.
 type newcomer struct {
 	pod
-	times workload.PodTimes
+	times result.PodTimes
 	// heard ends the listening to its namespace; nil where that did not begin.
 	heard func() (netns.Arrival, error)
 }
@@ -37,7 +36,7 @@ type newcomer struct {
 // AddPods adds the cell's number of pods to node 1 at once, tells the network's
 // agent of them, waits until each has answered the pod at the other end of the
 // cell, and removes them again.
-func (l *Lab) AddPods(ctx context.Context, cell result.Cell) (set workload.PodSetUp, err error) {
+func (l *Lab) AddPods(ctx context.Context, cell result.Cell) (set result.PodSetUp, err error) {
 	c, ok := l.clusters[keyOf(cell)]
 	if !ok || l.held == nil {
 		return set, fmt.Errorf("the lab was not built for network %s", cell.Network)
@@ -80,7 +79,7 @@ func (l *Lab) AddPods(ctx context.Context, cell result.Cell) (set workload.PodSe
 // ran keeps how long plugins took.
 func (n *newcomer) ran(times []cni.Timing) {
 	for _, t := range times {
-		n.times.Plugins = append(n.times.Plugins, workload.PluginTime{Plugin: t.Plugin, Verb: t.Verb, Took: t.Took})
+		n.times.Plugins = append(n.times.Plugins, result.PluginTime{Plugin: t.Plugin, Verb: t.Verb, Took: t.Took})
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/workload"
 )
 
 // algorithmSysctl is the congestion control of new sockets of a namespace.
@@ -29,8 +28,8 @@ type algorithm struct {
 
 // algorithmFor is the congestion control that the lab gives to a cell's traffic, as that
 // has no way to set it; "" where it sets it itself, or has none.
-func algorithmFor(cell result.Cell) string {
-	if w, err := workload.Find(cell.Workload); err != nil || w.Spec().SetsCongestionControl {
+func (p *planner) algorithmFor(cell result.Cell) string {
+	if p.setsAlgorithm != nil && p.setsAlgorithm(cell.Workload) {
 		return ""
 	}
 	return cell.CongestionControl
@@ -58,7 +57,7 @@ func (l *Lab) useAlgorithm(c *cluster, cell result.Cell, ends ...site) (doubts [
 	if cell.CongestionControl != "" {
 		restart = noRestart
 	}
-	wanted := algorithmFor(cell)
+	wanted := l.planner.algorithmFor(cell)
 	for _, s := range ends {
 		if err := errors.Join(l.setFor(c.ns(s), restartSysctl, restart), c.release(s.node, wanted)); err != nil {
 			return nil, err

@@ -41,6 +41,9 @@ type Options struct {
 	Verb string
 	// Dir keeps the state of labs; "" is DefaultDir.
 	Dir string
+	// SetsAlgorithm tells whether a workload sets its congestion control itself; the lab
+	// sets it for the others. nil: none does.
+	SetsAlgorithm func(workload string) bool
 }
 
 func (o Options) store() store {
@@ -71,7 +74,7 @@ var _ testbed.Testbed = (*Lab)(nil)
 func New(o Options) *Lab {
 	return &Lab{
 		options:  o,
-		planner:  &planner{networks: o.Networks, features: map[string]error{}, machine: o.Machine != nil},
+		planner:  &planner{networks: o.Networks, features: map[string]error{}, machine: o.Machine != nil, setsAlgorithm: o.SetsAlgorithm},
 		clusters: map[key]*cluster{}, agents: map[string]*agent.Client{}, changed: map[string]changed{},
 	}
 }

@@ -10,14 +10,16 @@ import (
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/cni"
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/tunnel"
+	"github.com/cnibench/cnibench/internal/workload"
 )
 
 // TestMain lets the test binary be what the lab starts: a CNI plugin, an
 // agent, and, for the tests that kill it, the owner of a lab.
 func TestMain(m *testing.M) {
-	if handled, exit := cni.RunAsPlugin(os.Args[0], os.Environ()); handled {
+	if handled, exit := network.RunAsPlugin(os.Args[0], os.Environ()); handled {
 		os.Exit(exit)
 	}
 	if len(os.Args) > 1 {
@@ -72,7 +74,7 @@ func options(r *exec.Runner, dir string) Options {
 	if err != nil {
 		self = os.Args[0]
 	}
-	return Options{Runner: r, Agent: []string{self, "agent"}, CNIPath: cni.SearchPath(""), Verb: "test", Dir: dir}
+	return Options{Runner: r, Agent: []string{self, "agent"}, CNIPath: cni.SearchPath(""), Verb: "test", Dir: dir, SetsAlgorithm: workload.SetsCongestionControl}
 }
 
 // newRunner makes a runner that the test's end closes.

@@ -8,7 +8,6 @@ import (
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/workload"
 )
 
 // Spec is one cluster of a lab: nodes on a switch of their own, one network on
@@ -108,6 +107,8 @@ type planner struct {
 	networks []network.Network // the user's own, before the list
 	features map[string]error
 	machine  bool // it may be changed
+	// setsAlgorithm is Options.SetsAlgorithm.
+	setsAlgorithm func(workload string) bool
 }
 
 func (p *planner) find(name string) (network.Network, error) {
@@ -141,7 +142,7 @@ func (p *planner) specs(cells []result.Cell) ([]Spec, map[result.Cell]string) {
 			spec.Pods = []int{0, 0}
 			specs = append(specs, spec)
 		}
-		if a := algorithmFor(c); a != "" && !slices.Contains(specs[i].Algorithms, a) {
+		if a := p.algorithmFor(c); a != "" && !slices.Contains(specs[i].Algorithms, a) {
 			specs[i].Algorithms = append(specs[i].Algorithms, a)
 		}
 		for _, s := range []site{client, server} {
@@ -163,12 +164,12 @@ func (p *planner) support(c result.Cell) (client, server site, err error) {
 	if err := p.check(n, c.Link, c.Profile, c.MTU); err != nil {
 		return client, server, err
 	}
-	if c.Workload == workload.PodSetupName {
+	if c.Workload == result.PodSetupName {
 		switch {
 		case n.HostNetwork:
 			return client, server, fmt.Errorf("%s has no pods to add: they share their node's namespace", c.Network)
 		case c.Family == "ipv6":
-			return client, server, fmt.Errorf("%s asks its pods by IPv4", workload.PodSetupName)
+			return client, server, fmt.Errorf("%s asks its pods by IPv4", result.PodSetupName)
 		}
 	}
 	if err := p.checkRules(n, c); err != nil {

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/cnibench/cnibench/internal/wholefile"
 )
 
 // adminGroup may do all in every Kubernetes.
@@ -103,18 +105,7 @@ func CheckKubeconfig(path string) error {
 
 // replace writes a file that only its owner can read, whole or not at all.
 func replace(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return wholefile.Write(path, "."+filepath.Base(path)+"-*", 0o600, wholefile.Bytes(data))
 }
 
 func encoded(b []byte) string { return base64.StdEncoding.EncodeToString(b) }

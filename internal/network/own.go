@@ -1,14 +1,14 @@
-package cni
+package network
 
 import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/containernetworking/cni/pkg/skel"
 	"github.com/containernetworking/cni/pkg/version"
-
-	"github.com/cnibench/cnibench/internal/network"
 )
 
 // RunAsPlugin runs this program as one of the CNI plugins that it provides
@@ -16,11 +16,12 @@ import (
 // calls it before all else; handled tells that it is over, with exit as the
 // status.
 func RunAsPlugin(argv0 string, env []string) (handled bool, exit int) {
-	if lookup(env, "CNI_COMMAND") == "" {
+	asked := func(kv string) bool { return strings.HasPrefix(kv, "CNI_COMMAND=") && kv != "CNI_COMMAND=" }
+	if !slices.ContainsFunc(env, asked) {
 		return false, 0
 	}
 	name := filepath.Base(argv0)
-	for _, p := range network.OwnPlugins() {
+	for _, p := range OwnPlugins() {
 		if p.Name != name {
 			continue
 		}
@@ -46,7 +47,7 @@ func LinkOwn(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	for _, p := range network.OwnPlugins() {
+	for _, p := range OwnPlugins() {
 		link := filepath.Join(dir, p.Name)
 		if err := os.Remove(link); err != nil && !os.IsNotExist(err) {
 			return err
