@@ -41,6 +41,8 @@ type Options struct {
 	Verb string
 	// Dir keeps the state of labs; "" is DefaultDir.
 	Dir string
+	// Greeting bounds the wait for a new agent's greeting; 0 is the usual bound.
+	Greeting time.Duration
 }
 
 func (o Options) store() store {
