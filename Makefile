@@ -9,7 +9,7 @@ export CGO_ENABLED := 0
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run test test-vm quick build image image-tools lint fmt tools cluster-binaries bench-lab bench-agreement bench-traffic bench-probes bench-null bench-conditions bench-repeat bench-variance bench-savings bench-instructions bench-ladders bench-services bench-probe-cost bpf web fuzz supply-chain dist dist-test clean
+.PHONY: help run test test-vm quick build image image-tools lint fmt tools cluster-binaries bench-lab bench-agreement bench-traffic bench-probes bench-null bench-conditions bench-repeat bench-variance bench-savings bench-instructions bench-ladders bench-services bench-probe-cost bpf web fuzz survive supply-chain dist dist-test clean
 
 ## help: this list
 help:
@@ -55,6 +55,10 @@ lint:
 ## fuzz: run every fuzz target of the tree for FUZZTIME (10m), one after the other
 fuzz:
 	@scripts/fuzz.sh all
+
+## survive: kill what runs N times (1000) at random moments, and check that nothing is lost or left; needs root; SEED repeats, FOR bounds the seconds
+survive:
+	@scripts/survive.sh -n $(or $(N),1000) $(if $(SEED),-seed $(SEED)) $(if $(FOR),-for $(FOR))
 
 ## supply-chain: licences and SBOM of what is linked, two builds with one hash, known vulnerabilities
 supply-chain:

@@ -211,7 +211,7 @@ func (c *Client) forget(id int64) {
 
 func decode(r Response, method string, answer any) error {
 	if r.Error != "" {
-		return errors.New(plain.Text(r.Error))
+		return errors.New(plain.Text(shortened(r.Error)))
 	}
 	if answer == nil || len(r.Result) == 0 {
 		return nil
@@ -220,6 +220,18 @@ func decode(r Response, method string, answer any) error {
 		return fmt.Errorf("%s: the agent's answer: %w", method, err)
 	}
 	return nil
+}
+
+// maxReason bounds what an agent may say of an error, in bytes: it becomes the reason of a
+// record.
+const maxReason = 8 << 10
+
+// shortened is a text without what is beyond maxReason.
+func shortened(text string) string {
+	if len(text) <= maxReason {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxReason], "") + " …"
 }
 
 // write is the only writer of the agent's stdin; it ends with the client.
@@ -244,7 +256,10 @@ func (c *Client) read() {
 	in := bufio.NewReaderSize(c.t.Stdout, 64<<10)
 	var broken error
 	for {
-		line, err := readLine(in)
+		line, err := readLine(in, maxLine)
+		if errors.Is(err, errLongLine) {
+			err = fmt.Errorf("it sent an answer of more than %d MiB", maxLine>>20)
+		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
 				broken = err
@@ -282,13 +297,16 @@ func (c *Client) take(r Response) bool {
 // output an agent sends 8 MiB (maxOutputBytes) at the most.
 const maxLine = 32 << 20
 
-// readLine reads a line with its end.
-func readLine(in *bufio.Reader) ([]byte, error) {
+// errLongLine is the error of a line that is longer than its reader takes.
+var errLongLine = errors.New("the line is too long")
+
+// readLine reads a line of at most limit bytes, with its end.
+func readLine(in *bufio.Reader, limit int) ([]byte, error) {
 	var line []byte
 	for {
 		part, err := in.ReadSlice('\n')
-		if len(line)+len(part) > maxLine {
-			return nil, fmt.Errorf("it sent an answer of more than %d MiB", maxLine>>20)
+		if len(line)+len(part) > limit {
+			return nil, errLongLine
 		}
 		line = append(line, part...)
 		if !errors.Is(err, bufio.ErrBufferFull) {

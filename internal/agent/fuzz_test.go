@@ -68,7 +68,7 @@ func FuzzReadLine(f *testing.F) {
 		in := bufio.NewReaderSize(bytes.NewReader(said), 16)
 		var all []byte
 		for {
-			line, err := readLine(in)
+			line, err := readLine(in, maxLine)
 			all = append(all, line...)
 			if err != nil {
 				break

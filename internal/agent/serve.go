@@ -30,6 +30,9 @@ const (
 	idleHeapBytes = 1 << 30
 	// endWait bounds the wait for halves that are being ended.
 	endWait = 5 * time.Second
+	// maxRequest bounds one request, in bytes. The longest are the turns of a sliced run
+	// and the files of tools, some hundred KiB.
+	maxRequest = 8 << 20
 )
 
 // server is one agent.
@@ -122,10 +125,13 @@ func machineRoots(carriers []int) probe.Roots {
 func read(ctx context.Context, stdin io.Reader, lines chan<- []byte, ended chan<- error) {
 	in := bufio.NewReaderSize(stdin, 64<<10)
 	for {
-		line, err := in.ReadBytes('\n')
+		line, err := readLine(in, maxRequest)
 		if errors.Is(err, io.EOF) {
 			ended <- nil
 			return
+		}
+		if errors.Is(err, errLongLine) {
+			err = fmt.Errorf("a request of more than %d MiB: run the same cnibench at both ends", maxRequest>>20)
 		}
 		if err != nil {
 			ended <- fmt.Errorf("read requests: %w", err)

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -64,10 +65,23 @@ func give(dir string, user uint32) error {
 	if user == 0 {
 		return nil
 	}
+	return errors.Join(giveAll(dir, func(path string) error { return os.Lchown(path, int(user), int(user)) }), os.Chmod(filepath.Dir(dir), 0o711))
+}
+
+// giveAll gives what is in a folder, and the folder last: until then nobody else can enter
+// it and put something else, such as a link to a file of root's, at a name that is given.
+func giveAll(dir string, one func(path string) error) error {
+	var paths []string
 	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		return errors.Join(err, os.Lchown(path, int(user), int(user)))
+		paths = append(paths, path)
+		return err
 	})
-	return errors.Join(err, os.Chmod(filepath.Dir(dir), 0o711))
+	for _, path := range slices.Backward(paths) {
+		if err == nil {
+			err = one(path)
+		}
+	}
+	return err
 }
 
 // bindTo fills in what a serving tool listens on: the measured address where it is one of

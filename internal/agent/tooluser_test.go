@@ -74,3 +74,28 @@ func TestToolsBind(t *testing.T) {
 		}
 	}
 }
+
+// TestFoldersAreGivenLast: whoever gets a folder before the files in it can put a link
+// where a file was, and gets what that leads to.
+func TestFoldersAreGivenLast(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a", "sub/b", "z"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	given := map[string]bool{}
+	err := giveAll(dir, func(path string) error {
+		if given[filepath.Dir(path)] {
+			t.Errorf("%s is given after its folder", path)
+		}
+		given[path] = true
+		return nil
+	})
+	if err != nil || len(given) != 5 || !given[dir] {
+		t.Errorf("%d were given: %v (%v)", len(given), given, err)
+	}
+}

@@ -2,100 +2,35 @@ package bench
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
-	"io"
 	"runtime"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/fault"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed"
 )
 
-// hostile is an agent that greets and shows signs of life as it should, and answers
+// newHostile is an agent that greets and shows signs of life as it should, and answers
 // anything else with what it likes. It writes until it is killed.
-type hostile struct {
-	client *agent.Client
-	sent   atomic.Int64 // bytes that were read of it
-}
-
-func newHostile(t *testing.T, misbehave func(id int64, method string, write func([]byte) error)) *hostile {
+func newHostile(t *testing.T, misbehave func(r fault.Request, write func([]byte) error)) (*agent.Client, *fault.Peer) {
 	t.Helper()
-	h := &hostile{}
-	requestsR, requestsW := io.Pipe()
-	answersR, answersW := io.Pipe()
-	var mu sync.Mutex
-	write := func(p []byte) error {
-		mu.Lock()
-		defer mu.Unlock()
-		n, err := answersW.Write(p)
-		h.sent.Add(int64(n))
-		return err
-	}
-	var writing sync.WaitGroup
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		defer writing.Wait()
-		in := json.NewDecoder(requestsR)
-		for {
-			var req agent.Request
-			if err := in.Decode(&req); err != nil {
-				answersW.Close()
-				return
-			}
-			var result any
-			switch req.Method {
-			case agent.MethodHello:
-				result = agent.HelloResult{Protocol: agent.Protocol, Version: "hostile"}
-			case agent.MethodClock:
-				result = agent.ClockResult{Now: 1}
-			case agent.MethodIdle:
-				result = agent.IdleResult{}
-			default:
-				writing.Go(func() { misbehave(req.ID, req.Method, write) })
-				continue
-			}
-			raw, err := json.Marshal(result)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			line, err := json.Marshal(agent.Response{ID: req.ID, Result: raw})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			writing.Go(func() { _ = write(append(line, '\n')) }) // it may be killed already
-		}
-	}()
-	kill := func() error { return errors.Join(requestsR.Close(), answersR.Close()) }
-	c, err := agent.NewClient(t.Context(), agent.Transport{Stdin: requestsW, Stdout: answersR, Kill: kill})
+	p := fault.NewPeer(t, map[string]any{
+		agent.MethodHello: agent.HelloResult{Protocol: agent.Protocol, Version: "hostile"},
+		agent.MethodClock: agent.ClockResult{Now: 1},
+		agent.MethodIdle:  agent.IdleResult{},
+	}, misbehave)
+	c, err := agent.NewClient(t.Context(), agent.Transport{Stdin: p.Stdin, Stdout: p.Stdout, Kill: p.Kill})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.client = c
 	t.Cleanup(func() {
-		_ = kill()
+		_ = p.Kill()
 		c.Close()
-		<-over
 	})
-	return h
-}
-
-// answerLine is a line to a request, with a result.
-func answerLine(t *testing.T, id int64, result string) []byte {
-	t.Helper()
-	line, err := json.Marshal(agent.Response{ID: id, Result: json.RawMessage(result)})
-	if err != nil {
-		t.Error(err)
-	}
-	return append(line, '\n')
+	return c, p
 }
 
 // peak is how much heap and stack this process used while f ran, at the most and beyond
@@ -136,39 +71,39 @@ func TestHostileAgentsFailTheirSamplesAlone(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		reason string // of the samples
-		act    func(id int64, method string, write func([]byte) error)
+		act    func(r fault.Request, write func([]byte) error)
 		most   int64 // bytes that are read of what it sends
 	}{
-		{"lies about its session", "the agent's answer", func(id int64, _ string, write func([]byte) error) {
-			_ = write(answerLine(t, id, `{"session":7,"port":"http"}`))
+		{"lies about its session", "the agent's answer", func(r fault.Request, write func([]byte) error) {
+			_ = write(fault.Answer(t, r.ID, []byte(`{"session":7,"port":"http"}`)))
 		}, 1 << 20},
-		{"answers what nobody can read", "not an answer", func(_ int64, _ string, write func([]byte) error) {
+		{"answers what nobody can read", "not an answer", func(_ fault.Request, write func([]byte) error) {
 			_ = write([]byte("\x1b]0;owned\a I am no JSON\n"))
 		}, 1 << 20},
-		{"answers 10 GB", "the agent is gone", func(id int64, _ string, write func([]byte) error) {
+		{"answers 10 GB", "the agent is gone", func(_ fault.Request, write func([]byte) error) {
 			for n := 0; n < tenGB; n += len(chunk) {
 				if write(chunk) != nil {
 					return
 				}
 			}
 		}, 64 << 20},
-		{"floods with answers to nobody", "an answer to nothing that it was asked", func(_ int64, _ string, write func([]byte) error) {
-			line := answerLine(t, -1, `"`+strings.Repeat("x", 1<<20)+`"`)
+		{"floods with answers to nobody", "an answer to nothing that it was asked", func(_ fault.Request, write func([]byte) error) {
+			line := fault.Answer(t, -1, []byte(`"`+strings.Repeat("x", 1<<20)+`"`))
 			for n := 0; n < tenGB; n += len(line) {
 				if write(line) != nil {
 					return
 				}
 			}
 		}, 64 << 20},
-		{"never answers", "", func(int64, string, func([]byte) error) {}, 1 << 20},
+		{"never answers", "", func(fault.Request, func([]byte) error) {}, 1 << 20},
 	} {
 		for _, kind := range []string{"sliced", "one long window"} {
 			t.Run(c.name+", "+kind, func(t *testing.T) {
 				bed, store := newLoopback(t), &memory{}
-				bad := newHostile(t, c.act)
+				client, bad := newHostile(t, c.act)
 				bed.endsOf = func(cell result.Cell, e testbed.Ends) testbed.Ends {
 					if cell.Network == "macvlan" {
-						e.Server.Agent = bad.client
+						e.Server.Agent = client
 					}
 					return e
 				}
@@ -193,8 +128,8 @@ func TestHostileAgentsFailTheirSamplesAlone(t *testing.T) {
 					t.Errorf("it took %d MiB of memory", used>>20)
 				}
 				checkHostile(t, store.records, c.reason)
-				bad.client.Abandon()
-				if n := bad.sent.Load(); n > c.most {
+				client.Abandon()
+				if n := bad.Sent(); n > c.most {
 					t.Errorf("%d bytes were read", n)
 				}
 			})

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -40,5 +41,39 @@ func TestLostMachine(t *testing.T) {
 	}
 	if s := store.records[3]; s.Status != result.StatusFailed || s.Reason != "the-server: cannot be reached" {
 		t.Errorf("%s: %s", s.Status, s.Reason)
+	}
+}
+
+// A record that no reader would take fails its own sample, and the run goes on.
+func TestTooLongRecordFailsItsSampleAlone(t *testing.T) {
+	bed := newLoopback(t)
+	bed.endsOf = func(cell result.Cell, e testbed.Ends) testbed.Ends {
+		if cell.Network == "macvlan" {
+			e.Server.Doubts = []string{strings.Repeat("x", 17<<20)}
+		}
+		return e
+	}
+	path := filepath.Join(t.TempDir(), "r")
+	store, err := result.Create(path, []byte("name: x\n"), map[string]int{"schema": 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := options(t, bed, store)
+	o.Plan.MaxBlocks, o.Plan.MinBlocks, o.Sampling.Retries = 1, 1, 0
+	if _, err := Run(t.Context(), o); err != nil {
+		t.Fatalf("the run did not go on: %.300v", err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := result.Read(path)
+	if err != nil || len(rec.Samples) != 3 {
+		t.Fatalf("%d records, %.300v", len(rec.Samples), err)
+	}
+	for _, s := range rec.Samples {
+		long := s.Cell.Network == "macvlan"
+		if long != strings.Contains(s.Reason, "the record is too long") || long && (s.Status != result.StatusFailed || len(s.Warnings) > 0) {
+			t.Errorf("%s is %s: %.300s", s.Cell.Network, s.Status, s.Reason)
+		}
 	}
 }

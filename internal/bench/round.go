@@ -56,7 +56,14 @@ func (r *run) round(ctx context.Context, slots []plan.Slot) error {
 // record keeps one attempt.
 func (r *run) record(t *try) error {
 	s := t.sample
-	if err := r.Store.Append(s); err != nil {
+	err := r.Store.Append(s)
+	if errors.Is(err, result.ErrTooLong) { // what an end answered fails its own sample
+		failed(&s, err)
+		s.Warnings, s.Tools = nil, nil
+		t.sample = s
+		err = r.Store.Append(s)
+	}
+	if err != nil {
 		return err
 	}
 	r.keep(&s)

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/cni"
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/fault"
 	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -231,17 +231,6 @@ func (b *brokenLab) pid(p testbed.Place) int {
 	return hello.PID
 }
 
-// kill kills a process, or with -pid its group.
-func (b *brokenLab) kill(pid int) {
-	if pid >= -1 && pid <= 1 {
-		b.t.Errorf("no process to kill")
-		return
-	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		b.t.Error(err)
-	}
-}
-
 // ip runs ip in the namespace of an agent.
 func (b *brokenLab) ip(pid int, args ...string) string {
 	res, err := b.runner.Run(context.Background(), exec.Cmd{Argv: append([]string{"ip"}, args...), NetNS: fmt.Sprintf("/proc/%d/ns/net", pid)})
@@ -266,8 +255,8 @@ func (b *brokenLab) device(pid int, address string) (name, prefix string) {
 // faults are what can go wrong at the ends and between them.
 func (b *brokenLab) faults() map[string]func(testbed.Ends) func() {
 	return map[string]func(testbed.Ends) func(){
-		"server agent killed": func(e testbed.Ends) func() { b.kill(b.pid(e.Server)); return nil },
-		"client agent killed": func(e testbed.Ends) func() { b.kill(b.pid(e.Client)); return nil },
+		"server agent killed": func(e testbed.Ends) func() { fault.Kill(b.t, b.pid(e.Server)); return nil },
+		"client agent killed": func(e testbed.Ends) func() { fault.Kill(b.t, b.pid(e.Client)); return nil },
 		"link down": func(e testbed.Ends) func() {
 			pid := b.pid(e.Server)
 			dev, _ := b.device(pid, e.ServerAddress.String())
@@ -288,24 +277,9 @@ func (b *brokenLab) killTool(agent int) {
 	b.t.Helper()
 	killed := 0
 	for try := 0; killed == 0 && try < 100; try++ { // it may not have been started yet
-		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", agent))
-		if err != nil {
-			b.t.Error(err)
-		}
-		for _, path := range tasks {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				continue // the thread has ended
-			}
-			for _, child := range strings.Fields(string(text)) {
-				pid, err := strconv.Atoi(child)
-				if err != nil {
-					b.t.Error(err)
-					continue
-				}
-				b.kill(-pid) // nginx's workers serve on without their master
-				killed++
-			}
+		for _, pid := range fault.Children(b.t, agent) {
+			fault.Kill(b.t, -pid) // nginx's workers serve on without their master
+			killed++
 		}
 		if killed == 0 {
 			time.Sleep(10 * time.Millisecond)

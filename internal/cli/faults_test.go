@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/fault"
 	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/result"
 )
@@ -22,8 +23,8 @@ workloads: [{name: tcp_rr}]
 sampling: {seconds: 0.2, warmup_seconds: 0.02, min_blocks: 4, max_blocks: 4}
 `
 
-// fault is something that happens to a campaign in its middle.
-func fault(t *testing.T, campaign string, happens func(s *survivor, before labtest.Trace)) {
+// inCampaign runs what happens to a campaign, and checks that nothing is left.
+func inCampaign(t *testing.T, campaign string, happens func(s *survivor, before labtest.Trace)) {
 	t.Helper()
 	s := newSurvivor(t)
 	s.write(campaign)
@@ -59,7 +60,7 @@ func (r *started) ends(t *testing.T, status int, words ...string) {
 }
 
 func TestInterruptedRunSaysHowItGoesOn(t *testing.T) {
-	fault(t, steady, func(s *survivor, before labtest.Trace) {
+	inCampaign(t, steady, func(s *survivor, before labtest.Trace) {
 		r := s.run()
 		s.middle(r)
 		if err := syscall.Kill(r.PID(), syscall.SIGINT); err != nil {
@@ -74,7 +75,7 @@ func TestInterruptedRunSaysHowItGoesOn(t *testing.T) {
 // A dropped ssh session sends SIGHUP, often twice, and takes the terminal away. What
 // was started with nohup goes on.
 func TestHangup(t *testing.T) {
-	fault(t, steady, func(s *survivor, before labtest.Trace) {
+	inCampaign(t, steady, func(s *survivor, before labtest.Trace) {
 		first := s.command("run", s.campaign(), "--out", s.out, "--seed", "7")
 		first.Argv = append([]string{"env", "--default-signal=HUP"}, first.Argv...) // these tests may run under nohup
 		r := s.start(first)
@@ -101,23 +102,19 @@ func TestHangup(t *testing.T) {
 }
 
 func TestStoppedController(t *testing.T) {
-	fault(t, steady, func(s *survivor, _ labtest.Trace) {
+	inCampaign(t, steady, func(s *survivor, _ labtest.Trace) {
 		r := s.run()
 		s.middle(r)
-		if err := syscall.Kill(r.PID(), syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		fault.Stop(t, r.PID())
 		time.Sleep(10 * time.Second)
-		if err := syscall.Kill(r.PID(), syscall.SIGCONT); err != nil {
-			t.Fatal(err)
-		}
+		fault.Continue(t, r.PID())
 		r.ends(t, 0)
 		s.finished(nil)
 	})
 }
 
 func TestResultsDeletedInMidRun(t *testing.T) {
-	fault(t, steady, func(s *survivor, before labtest.Trace) {
+	inCampaign(t, steady, func(s *survivor, before labtest.Trace) {
 		r := s.run()
 		s.middle(r)
 		if err := os.RemoveAll(s.out); err != nil {
@@ -135,7 +132,7 @@ func TestResultsDeletedInMidRun(t *testing.T) {
 }
 
 func TestSecondRunIntoADirectoryIsRefused(t *testing.T) {
-	fault(t, steady, func(s *survivor, _ labtest.Trace) {
+	inCampaign(t, steady, func(s *survivor, _ labtest.Trace) {
 		first := s.run()
 		s.middle(first)
 		s.run().ends(t, 1, "not empty")
@@ -167,7 +164,7 @@ func (s *survivor) onDisk(size, script string) *started {
 
 func TestFullDisk(t *testing.T) {
 	labtest.Tool(t, "unshare", "util-linux")
-	fault(t, strings.ReplaceAll(steady, "tcp_rr", "tcp_rr, message_bytes: [1, 64, 512]"), func(s *survivor, _ labtest.Trace) {
+	inCampaign(t, strings.ReplaceAll(steady, "tcp_rr", "tcp_rr, message_bytes: [1, 64, 512]"), func(s *survivor, _ labtest.Trace) {
 		r := s.onDisk("80k", `begin; echo "status $?" >&2; cp -r $D/r $D/../kept; mount -n -o remount,size=8m $D; resume || exit 9; cp -r $D/r $D/../whole`)
 		r.ends(t, 0, "no space left on device", "records are saved", "status 1", "resuming")
 		s.out = filepath.Join(s.work, "kept")
@@ -182,7 +179,7 @@ func TestFullDisk(t *testing.T) {
 
 func TestReadOnlyResults(t *testing.T) {
 	labtest.Tool(t, "unshare", "util-linux")
-	fault(t, steady, func(s *survivor, _ labtest.Trace) {
+	inCampaign(t, steady, func(s *survivor, _ labtest.Trace) {
 		r := s.onDisk("8m", `mount -n -o remount,ro $D; begin; echo "status $?" >&2; mount -n -o remount,rw $D; begin || exit 9; cp -r $D/r $D/../whole`)
 		r.ends(t, 0, "read-only file system", "status 1")
 		if strings.Contains(string(r.Stderr()), "cleared") {
@@ -195,7 +192,7 @@ func TestReadOnlyResults(t *testing.T) {
 
 func TestResultsBecomeReadOnlyInMidRun(t *testing.T) {
 	labtest.Tool(t, "unshare", "util-linux")
-	fault(t, steady, func(s *survivor, _ labtest.Trace) {
+	inCampaign(t, steady, func(s *survivor, _ labtest.Trace) {
 		// samples.jsonl is open and stays writable; environment.json, at the
 		// end, does not.
 		r := s.onDisk("8m", `begin & P=$!
@@ -210,7 +207,7 @@ wait $P; echo "status $?" >&2; umount -n $D/r; resume || exit 9; cp -r $D/r $D/.
 
 func TestToolVanishesInMidRun(t *testing.T) {
 	labtest.Tool(t, "iperf3", "iperf3")
-	fault(t, strings.ReplaceAll(withTool, "[host]", "[host, bridge]"), func(s *survivor, before labtest.Trace) {
+	inCampaign(t, strings.ReplaceAll(withTool, "[host]", "[host, bridge]"), func(s *survivor, before labtest.Trace) {
 		iperf3 := s.ownPath()
 		r := s.run()
 		r.until(t, func() bool { return len(s.lines()) >= 2 })
@@ -246,7 +243,7 @@ func (s *survivor) ownPath() (iperf3 string) {
 // within five seconds with that reason, and the end is replaced, also one that takes no part in samples.
 func TestStoppedAgent(t *testing.T) {
 	const soon = 5 * time.Second
-	fault(t, strings.Replace(steady, "min_blocks: 4, max_blocks: 4", "slices: 10, min_blocks: 12, max_blocks: 12", 1), func(s *survivor, _ labtest.Trace) {
+	inCampaign(t, strings.Replace(steady, "min_blocks: 4, max_blocks: 4", "slices: 10, min_blocks: 12, max_blocks: 12", 1), func(s *survivor, _ labtest.Trace) {
 		r := s.run()
 		s.middle(r)
 		agents := s.victims("agent")
@@ -254,9 +251,7 @@ func TestStoppedAgent(t *testing.T) {
 			t.Fatal("there is no agent to stop")
 		}
 		for _, pid := range agents { // those too that take no part in samples
-			if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-				t.Fatal(err)
-			}
+			fault.Stop(t, pid)
 		}
 		stopped := time.Now()
 		var reason string
@@ -286,7 +281,7 @@ func TestStoppedAgent(t *testing.T) {
 // reason; the run goes on, and measures again once the link is back.
 func TestLinkFlap(t *testing.T) {
 	labtest.Tool(t, "nsenter", "util-linux")
-	fault(t, steady, func(s *survivor, _ labtest.Trace) {
+	inCampaign(t, steady, func(s *survivor, _ labtest.Trace) {
 		r := s.run()
 		s.middle(r)
 		for _, state := range []string{"down", "up"} {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/fault"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -26,30 +27,7 @@ func relay(host, port string) int {
 	}
 	ended := make(chan struct{}, 2)
 	late := func(to io.Writer, from io.Reader) {
-		type piece struct {
-			data []byte
-			due  time.Time
-		}
-		pieces := make(chan piece, 1024)
-		go func() {
-			defer close(pieces)
-			for {
-				data := make([]byte, 32<<10)
-				n, err := from.Read(data)
-				if n > 0 {
-					pieces <- piece{data[:n], time.Now().Add(controlDelay)}
-				}
-				if err != nil {
-					return
-				}
-			}
-		}()
-		for p := range pieces {
-			time.Sleep(time.Until(p.due))
-			if _, err := to.Write(p.data); err != nil {
-				break
-			}
-		}
+		fault.Late(to, from, controlDelay)
 		ended <- struct{}{}
 	}
 	go late(conn, os.Stdin)

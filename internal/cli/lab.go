@@ -18,6 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/cni"
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/scratch"
 	"github.com/cnibench/cnibench/internal/testbed/hosts"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 	"github.com/cnibench/cnibench/internal/workload"
@@ -71,15 +72,19 @@ func reap(ctx context.Context, o lab.Options, stderr io.Writer) error {
 	for _, g := range gone {
 		fmt.Fprintf(stderr, "cleared what a killed command left: %s\n", g)
 	}
-	scratch, scratchErr := agent.ClearScratch()
-	for _, path := range scratch {
+	ofAgents, scratchErr := agent.ClearScratch()
+	for _, path := range ofAgents {
 		fmt.Fprintf(stderr, "cleared what a killed agent left: %s\n", path)
 	}
 	left, hostsErr := hosts.ClearScratch()
 	for _, path := range left {
 		fmt.Fprintf(stderr, "cleared what a killed command left: %s\n", path)
 	}
-	return errors.Join(err, scratchErr, hostsErr, restoreMachine(ctx, o.Runner, stderr))
+	papers, papersErr := scratch.Clear(paperScratch)
+	for _, path := range papers {
+		fmt.Fprintf(stderr, "cleared what a killed command left: %s\n", path)
+	}
+	return errors.Join(err, scratchErr, hostsErr, papersErr, restoreMachine(ctx, o.Runner, stderr))
 }
 
 // reapFirst is reap for commands that only look at labs: what cannot be cleared is

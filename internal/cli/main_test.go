@@ -1,9 +1,53 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/scratch"
 )
+
+// TestReapClearsFoldersOfPapers: a killed reproduce leaves the folder of its campaign,
+// which once stayed.
+func TestReapClearsFoldersOfPapers(t *testing.T) {
+	dir := labtest.OpenTempDir(t)
+	t.Setenv("TMPDIR", dir)
+	t.Setenv("CNIBENCH_STATE_DIR", filepath.Join(dir, "labs"))
+	living, err := scratch.Make(paperScratch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer living.Close()
+	killed, err := scratch.Make(paperScratch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := killed.Close(); err != nil { // as the kernel does
+		t.Fatal(err)
+	}
+	runner := exec.NewRunner()
+	defer runner.Close()
+	o, err := labOptions(runner, nil, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stderr bytes.Buffer
+	if err := reap(t.Context(), o, &stderr); err != nil || !strings.Contains(stderr.String(), killed.Name()) {
+		t.Errorf("reap: %v, %s", err, stderr.String())
+	}
+	if _, err := os.Stat(killed.Name()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s: %v", killed.Name(), err)
+	}
+	if _, err := os.Stat(living.Name()); err != nil {
+		t.Error(err)
+	}
+}
 
 // TestSilentError: a status without a message gives way to anything else that
 // went wrong.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/fault"
 	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/result"
@@ -93,32 +94,6 @@ func TestToolFaultsInMidSample(t *testing.T) {
 	})
 }
 
-// crowd makes n connections, or sends n datagrams, that have no token. It ends
-// early when nobody listens any more, and gives how many there were.
-func crowd(network, address string, n int) (int, error) {
-	var open []net.Conn
-	defer func() {
-		for _, c := range open {
-			_ = c.Close()
-		}
-	}()
-	for i := range n {
-		c, err := net.DialTimeout(network, address, time.Second)
-		if err != nil {
-			return i, nil // the sample is over
-		}
-		if i%4 == 0 && network == "tcp" && len(open) < 500 {
-			open = append(open, c) // one that says nothing
-			continue
-		}
-		_, _ = c.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")) // it may be closed already
-		if err := c.Close(); err != nil {
-			return i, err
-		}
-	}
-	return n, nil
-}
-
 // TestStrangersInMidSample: 10,000 connections of a stranger to the data port
 // are refused and counted. The sample is none the worse, or fails because they were
 // too many beside what it measured, and for no other reason.
@@ -139,7 +114,7 @@ func TestStrangersInMidSample(t *testing.T) {
 		n := 0
 		if err == nil {
 			err = netns.Do(netns.NS{Name: "client", Path: fmt.Sprintf("/proc/%d/ns/net", client)}, func() (err error) {
-				n, err = crowd(network, netip.AddrPortFrom(e.ServerAddress, port).String(), strangers)
+				n, err = fault.Crowd(network, netip.AddrPortFrom(e.ServerAddress, port).String(), strangers)
 				return err
 			})
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/scratch"
 	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/papers"
 )
@@ -165,11 +166,16 @@ func (f reproduceFlags) measure(ctx context.Context, p paper.Paper, stdout, stde
 			run.study.cells[cell] = true
 		}
 	}
-	file, err := f.campaignFile(c.Name, text)
+	dir, err := scratch.Make(paperScratch)
 	if err != nil {
 		return err
 	}
-	return errors.Join(runCampaign(ctx, file, run, strings.NewReader(""), stdout, stderr), os.RemoveAll(filepath.Dir(file)))
+	defer dir.Close()
+	file := filepath.Join(dir.Name(), c.Name+".yaml")
+	if err = os.WriteFile(file, text, 0o600); err == nil {
+		err = runCampaign(ctx, file, run, strings.NewReader(""), stdout, stderr)
+	}
+	return errors.Join(err, os.RemoveAll(dir.Name()))
 }
 
 // cells are those that are measured: of a run that goes on, those of its plan.
@@ -190,18 +196,9 @@ func (f reproduceFlags) cells(ctx context.Context, p paper.Paper, c campaign.Cam
 	return f.choose(p, prospects(ctx, c, f.run.allowTuning), stderr)
 }
 
-// campaignFile writes a campaign where run can read it, in a folder of its own.
-func (f reproduceFlags) campaignFile(name string, text []byte) (string, error) {
-	dir, err := os.MkdirTemp("", "cnibench-paper-")
-	if err != nil {
-		return "", err
-	}
-	file := filepath.Join(dir, name+".yaml")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		return "", errors.Join(err, os.RemoveAll(dir))
-	}
-	return file, nil
-}
+// paperScratch names the folders that a publication's campaign is written to, where run
+// can read it.
+const paperScratch = "cnb-paper-*"
 
 // again is the command that goes on with an interrupted run, without --resume and --out.
 func (f reproduceFlags) again(p paper.Paper) []string {

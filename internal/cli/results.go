@@ -112,7 +112,7 @@ func newPlan(c campaign.Campaign, f runFlags) plan.Plan {
 // directory's campaign.yaml states.
 func sameSampling(dir string, c campaign.Campaign) error {
 	path := filepath.Join(dir, result.CampaignFile)
-	data, err := os.ReadFile(path)
+	data, err := result.ReadFile(path)
 	if err != nil {
 		return err
 	}

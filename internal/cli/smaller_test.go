@@ -14,7 +14,7 @@ import (
 // Every command clears what a killed one left, those too that only look.
 func TestLookingClearsKilledLabs(t *testing.T) {
 	for _, look := range [][]string{{"lab", "list"}, {"lab", "exec", "node1-pod1", "--", "true"}} {
-		fault(t, steady, func(s *survivor, before labtest.Trace) {
+		inCampaign(t, steady, func(s *survivor, before labtest.Trace) {
 			r := s.run()
 			s.middle(r)
 			if err := syscall.Kill(r.PID(), syscall.SIGKILL); err != nil {
@@ -34,7 +34,7 @@ func TestLookingClearsKilledLabs(t *testing.T) {
 // A run that is resumed on another machine would mix its samples with those of
 // the first.
 func TestResumeElsewhereIsRefused(t *testing.T) {
-	fault(t, steady, func(s *survivor, _ labtest.Trace) {
+	inCampaign(t, steady, func(s *survivor, _ labtest.Trace) {
 		r := s.run()
 		s.middle(r)
 		if err := syscall.Kill(r.PID(), syscall.SIGINT); err != nil {

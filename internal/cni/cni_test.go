@@ -1,13 +1,17 @@
 package cni
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/fault"
 )
 
 const plainList = `{"cniVersion":"1.0.0","name":"n","plugins":[
@@ -167,5 +171,66 @@ func TestPluginsDoNotGetTheUsersEnvironment(t *testing.T) {
 		if name == "prints" && (!strings.Contains(err.Error(), "CNI_COMMAND=ADD") || !strings.Contains(err.Error(), "PATH=")) {
 			t.Errorf("the plugin lacks what it needs: %v", err)
 		}
+	}
+}
+
+// TestPluginsThatMisbehave: a plugin that never returns, or leaves a process that holds its
+// output, is ended with its time, and all of its process group; each failure is one error
+// that names the plugin and steers no terminal.
+func TestPluginsThatMisbehave(t *testing.T) {
+	const patience = 300 * time.Millisecond
+	for name, c := range map[string]struct {
+		how  string
+		want string
+	}{
+		"never-returns": {fault.NeverReturns, "CNI plugin never-returns on ADD: the plugin's time is over"},
+		"orphans":       {fault.Orphans, "CNI plugin orphans failed on ADD"},
+		"killed":        {fault.Killed, "signal: killed"},
+		"lies":          {fault.Lies, "lies"},
+		"floods":        {fault.Floods, "CNI plugin floods"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			fault.Plugin(t, dir, name, c.how)
+			list, err := ParseConflist("a.conflist", []byte(`{"cniVersion":"1.0.0","name":"n","plugins":[{"type":"`+name+`"}]}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			runner := exec.NewRunner()
+			defer runner.Close()
+			rt := &Runtime{Runner: runner, Path: []string{dir}, CacheDir: t.TempDir()}
+			within := time.Minute
+			if c.how == fault.NeverReturns {
+				within = patience
+			}
+			ctx, cancel := context.WithTimeoutCause(t.Context(), within, errors.New("the plugin's time is over"))
+			defer cancel()
+			begin := time.Now()
+			_, err = rt.Add(ctx, Attachment{Conflist: list, ContainerID: "pod", Device: "eth0"})
+			if took := time.Since(begin); took > 20*time.Second {
+				t.Errorf("it took %v", took)
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.ContainsAny(err.Error(), "\x1b\x00") || len(err.Error()) > 16<<10 {
+				t.Errorf("error %.300q, want %q", err, c.want)
+			}
+			notes, err := os.ReadFile(fault.Notes(dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, line := range strings.Fields(string(notes)) {
+				pid, err := strconv.Atoi(line)
+				if err != nil {
+					t.Fatal(err)
+				}
+				left := fault.Group(pid)
+				for try := 0; len(left) > 0 && try < 100; try++ { // the kernel needs a moment
+					time.Sleep(20 * time.Millisecond)
+					left = fault.Group(pid)
+				}
+				if len(left) > 0 {
+					t.Errorf("processes of the plugin's group are left: %v", left)
+				}
+			}
+		})
 	}
 }

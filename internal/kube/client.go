@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,9 +22,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/answer"
 )
-
-// answerWithin bounds one request to the API server.
-const answerWithin = 20 * time.Second
 
 // Client is a connection to one cluster.
 type Client struct {
@@ -72,17 +69,18 @@ func Connect(kubeconfig, context string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig, context %s: %w", context, err)
 	}
-	return connect(config, context)
+	return connect(config, context, usual())
 }
 
-func connect(config *rest.Config, context string) (*Client, error) {
+func connect(config *rest.Config, context string, b bounds) (*Client, error) {
 	config.UserAgent = "cnibench"
 	config.WarningHandler = rest.NoWarnings{}
 	// The requests of a set-up are many and small; they are bounded by its size.
 	config.QPS, config.Burst = 100, 200
-	bounded := rest.CopyConfig(config)
-	bounded.Timeout = answerWithin
-	api, err := kubernetes.NewForConfig(bounded)
+	limited := rest.CopyConfig(config)
+	limited.Timeout = b.within
+	limited.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next, b.most} })
+	api, err := kubernetes.NewForConfig(limited)
 	if err != nil {
 		return nil, fmt.Errorf("context %s: %w", context, err)
 	}

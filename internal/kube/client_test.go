@@ -7,10 +7,66 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/cnibench/cnibench/internal/fault"
 )
+
+// TestAPIServersThatAnswerBadly: whatever an API server answers, or does not, is one error
+// with its cure, in bounded time and memory.
+func TestAPIServersThatAnswerBadly(t *testing.T) {
+	for how, want := range map[fault.How][]string{
+		fault.TooManyForLong: {"too many requests", "the API server is busy: try again"},
+		fault.Broken:         {"etcdserver: no leader"},
+		fault.Silent:         {"does not answer", "kubectl --context"},
+		fault.Cut:            {"unexpected EOF"},
+		fault.Garbage:        {"list the pods: "},
+		fault.Endless:        {"the API server's answer is longer than 1 MiB"},
+	} {
+		t.Run(string(how), func(t *testing.T) {
+			t.Parallel()
+			a := fault.NewAPIServer(t, how)
+			config, err := clientcmd.BuildConfigFromFlags("", a.Kubeconfig)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := connect(config, "fault", bounds{within: 2 * time.Second, most: 1 << 20})
+			if err != nil {
+				t.Fatal(err)
+			}
+			begin := time.Now()
+			_, err = c.API.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
+			said := ""
+			if err = c.Explain("list the pods", err); err != nil {
+				said = err.Error()
+			}
+			if took := time.Since(begin); took > 10*time.Second {
+				t.Errorf("it took %v", took)
+			}
+			for _, w := range want {
+				if !strings.Contains(said, w) {
+					t.Errorf("no %q in %q", w, said)
+				}
+			}
+			if strings.ContainsAny(said, "\x1b\n") {
+				t.Errorf("%q steers the terminal", said)
+			}
+			if a.Sent() > 64<<20 {
+				t.Errorf("%d bytes of an endless answer were read", a.Sent())
+			}
+			a.Answer(fault.Healthy)
+			if pods, err := c.API.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{}); err != nil || len(pods.Items) > 0 {
+				t.Errorf("once it is healthy: %v", err)
+			}
+		})
+	}
+}
 
 const kubeconfig = `apiVersion: v1
 kind: Config
@@ -72,5 +128,32 @@ func TestExplain(t *testing.T) {
 	}
 	if c.Explain("x", nil) != nil {
 		t.Error("no error became one")
+	}
+}
+
+// TestHalfOpenAPIServer: the kernel of a machine takes connections for a server that is
+// stopped.
+func TestHalfOpenAPIServer(t *testing.T) {
+	c, err := connect(&rest.Config{Host: "http://" + fault.HalfOpen(t)}, "fault", bounds{within: 500 * time.Millisecond, most: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	_, err = c.API.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
+	if err = c.Explain("list the pods", err); err == nil || !strings.Contains(err.Error(), "does not answer") || time.Since(begin) > 10*time.Second {
+		t.Errorf("after %v: %v", time.Since(begin), err)
+	}
+}
+
+// TestBusyAPIServerIsAskedAgain: one that is busy for a moment fails nothing.
+func TestBusyAPIServerIsAskedAgain(t *testing.T) {
+	a := fault.NewAPIServer(t, fault.TooMany)
+	c, err := Connect(a.Kubeconfig, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(300*time.Millisecond, func() { a.Answer(fault.Healthy) })
+	if _, err := c.API.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Error(err)
 	}
 }

@@ -89,7 +89,7 @@ func serve(t *testing.T, objects []map[string]interface{}, forbidden ...string) 
 		answer(404, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404, "message": "none"})
 	}))
 	t.Cleanup(server.Close)
-	c, err := connect(&rest.Config{Host: server.URL}, "test")
+	c, err := connect(&rest.Config{Host: server.URL}, "test", usual())
 	if err != nil {
 		t.Fatal(err)
 	}

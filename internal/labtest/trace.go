@@ -202,7 +202,7 @@ func (o Ours) PIDs(t testing.TB) []int {
 		program, _ := os.Readlink(filepath.Join("/proc", e.Name(), "exe"))
 		environ, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
 		argv, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
-		if program == o.Program || strings.Contains(string(argv), o.Dir+"/") || strings.Contains("\x00"+string(environ), mark) {
+		if program == o.Program || strings.Contains(string(argv), o.Dir+"/") || strings.Contains(string(environ), o.Dir+"/") || strings.Contains("\x00"+string(environ), mark) {
 			pids = append(pids, pid)
 		}
 	}

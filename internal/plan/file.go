@@ -5,14 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/cnibench/cnibench/internal/result"
 )
 
 // Load reads plan.json.
 func Load(path string) (Plan, error) {
-	data, err := os.ReadFile(path)
+	data, err := result.ReadFile(path)
 	if err != nil {
 		return Plan{}, fmt.Errorf("plan: %w", err)
 	}

@@ -120,3 +120,23 @@ func TestSupplyChainSaysWhatItCouldNotCheck(t *testing.T) {
 		})
 	}
 }
+
+// TestSurviveScript: the flags of survive.sh reach the test that it runs.
+func TestSurviveScript(t *testing.T) {
+	programs := map[string]string{"id": "echo 0", "go": `echo "$*" "$CNIBENCH_SURVIVE_KILLS" "$CNIBENCH_SURVIVE_SEED" "$CNIBENCH_SURVIVE_SECONDS"`}
+	for want, args := range map[string][]string{
+		"-run ^TestSurvive$ ./internal/cli 1000  ":     nil,
+		"-run ^TestSurvive$ ./internal/cli 7 8 9":      {"-n", "7", "-seed", "8", "-for", "9"},
+		"-run ^TestSurvive$/^3$ ./internal/cli 10 8  ": {"-seed", "8", "-n", "10", "-only", "3"},
+	} {
+		res, err := script(t, programs, nil, append([]string{"survive.sh"}, args...)...)
+		if out := string(res.Stdout); err != nil || !strings.HasSuffix(strings.TrimSpace(out), strings.TrimSpace(want)) {
+			t.Errorf("%v: %q (%v), want %q", args, out, err, want)
+		}
+	}
+	for _, args := range [][]string{{"-n"}, {"-n", "many"}, {"-x", "1"}} {
+		if res, err := script(t, programs, nil, append([]string{"survive.sh"}, args...)...); err == nil || res.ExitCode != 2 {
+			t.Errorf("%v: status %d", args, res.ExitCode)
+		}
+	}
+}

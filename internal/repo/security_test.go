@@ -1,6 +1,7 @@
 package repo
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,6 +32,20 @@ func TestSecurityNamesTests(t *testing.T) {
 		if cells := strings.Split(strings.TrimSpace(line), " | "); len(cells) == 4 && !strings.HasPrefix(cells[0], "| who") && !strings.HasPrefix(cells[0], "| ---") &&
 			!strings.Contains(cells[3], "`Test") && !strings.Contains(cells[3], "`Fuzz") {
 			t.Errorf("no test shows this: %s", line)
+		}
+	}
+}
+
+// TestSecurityNamesEveryFuzzTarget: docs/security.md states how many targets the tree has,
+// and names each.
+func TestSecurityNamesEveryFuzzTarget(t *testing.T) {
+	text, targets := read(t, "docs/security.md"), fuzzTargets(t)
+	if want := fmt.Sprintf("The tree has %d targets", len(targets)); !strings.Contains(text, want) {
+		t.Errorf("docs/security.md does not state: %s", want)
+	}
+	for target := range targets {
+		if _, name, _ := strings.Cut(target, " "); !strings.Contains(text, "`"+name+"`") {
+			t.Errorf("%s is not named", target)
 		}
 	}
 }

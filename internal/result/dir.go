@@ -32,7 +32,7 @@ var errVanished = errors.New("the result directory vanished during the run")
 type Dir struct {
 	Path    string
 	disk    disk
-	samples *os.File
+	samples *file
 	end     int64 // of the last whole line
 }
 
@@ -42,6 +42,9 @@ var (
 	// ErrNothing is the error of going on where nothing was recorded: no
 	// directory, or one that was left while it was made. Create then may begin.
 	ErrNothing = errors.New("nothing is recorded")
+	// ErrTooLong is the error of a record that no reader would take, which Append
+	// refuses.
+	ErrTooLong = errors.New("the record is too long")
 )
 
 // Create makes a new result directory with the campaign as run and its plan.
@@ -65,7 +68,9 @@ func create(path string, campaign []byte, plan any, on disk) (*Dir, error) {
 	if err := d.open(os.O_CREATE | os.O_EXCL); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(d.write(CampaignFile, campaign), d.WriteJSON(PlanFile, plan)); err != nil {
+	// By the samples file, which is the first, the next Resume recognizes what a crash
+	// from here on leaves.
+	if err := errors.Join(on.syncDir(path), d.write(CampaignFile, campaign), d.WriteJSON(PlanFile, plan)); err != nil {
 		return nil, errors.Join(err, d.Discard())
 	}
 	return d, nil
@@ -78,17 +83,23 @@ func (d *Dir) Discard() error {
 	if d.end > 0 {
 		return d.Close()
 	}
-	errs := []error{d.clearTorn(), os.RemoveAll(filepath.Join(d.Path, RawDir))}
-	// The samples file, which is locked, comes last: a Discard that is killed
-	// leaves what the next Resume recognizes.
-	for _, name := range []string{PlanFile, EnvironmentFile, CampaignFile, SamplesFile} {
-		if err := os.Remove(filepath.Join(d.Path, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	errs := []error{d.clearTorn()}
+	// The plan goes after raw/, and the samples file, which is locked, comes last: a
+	// Discard that is cut short leaves what the next Resume recognizes.
+	errs = append(errs, d.disk.removeAll(filepath.Join(d.Path, RawDir)))
+	for _, names := range [][]string{nil, {PlanFile}, {EnvironmentFile, CampaignFile}, {SamplesFile}} {
+		for _, name := range names {
+			errs = append(errs, d.disk.remove(filepath.Join(d.Path, name)))
+		}
+		if err := d.disk.syncDir(d.Path); !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}
 	// A folder that is not empty now holds somebody else's files: it stays.
-	if err := os.Remove(d.Path); err != nil && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, fs.ErrNotExist) {
-		errs = append(errs, err)
+	if isEmpty(d.Path) {
+		if err := d.disk.remove(d.Path); !errors.Is(err, unix.ENOTEMPTY) {
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(append(errs, d.Close())...)
 }
@@ -141,7 +152,7 @@ func (d *Dir) isResult() error {
 	_, err := os.Stat(filepath.Join(d.Path, CampaignFile))
 	var data []byte
 	if err == nil {
-		data, err = os.ReadFile(filepath.Join(d.Path, PlanFile))
+		data, err = ReadFile(filepath.Join(d.Path, PlanFile))
 	}
 	var plan struct{ Schema int }
 	if err == nil {
@@ -167,12 +178,15 @@ func (d *Dir) cutAfter(end int64) (Cut, error) {
 	}
 	c := Cut{Bytes: info.Size() - end}
 	if c.Bytes > 0 {
-		kept, err := os.CreateTemp(d.Path, SamplesFile+".cut-"+time.Now().UTC().Format("20060102T150405Z")+"-*")
+		kept, err := d.disk.temporary(d.Path, SamplesFile+".cut-"+time.Now().UTC().Format("20060102T150405Z")+"-*")
 		if err != nil {
 			return Cut{}, fmt.Errorf("keep the torn line: %w", err)
 		}
 		c.Kept = kept.Name()
-		_, err = io.Copy(kept, io.NewSectionReader(d.samples, end, c.Bytes))
+		torn := make([]byte, c.Bytes) // at most maxLine, or eachSample has refused it
+		if _, err = d.samples.ReadAt(torn, end); err == nil {
+			_, err = kept.Write(torn)
+		}
 		if err := errors.Join(err, kept.Sync(), kept.Close(), d.disk.syncDir(d.Path)); err != nil {
 			return Cut{}, fmt.Errorf("keep the torn line: %w", err)
 		}
@@ -207,21 +221,30 @@ func (d *Dir) unmade() bool {
 // tornPattern is what the names of half-written files begin with.
 const tornPattern = ".tmp-*"
 
-// clearTorn removes the files that a killed run left half-written.
+// clearTorn removes the files that a killed run left half-written, and none that a link
+// leads to.
 func (d *Dir) clearTorn() error {
+	root, err := os.OpenRoot(d.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
 	var errs []error
 	for _, pattern := range []string{tornPattern, RawDir + "/*/" + tornPattern} {
-		torn, err := fs.Glob(os.DirFS(d.Path), pattern)
+		torn, err := fs.Glob(root.FS(), pattern)
 		errs = append(errs, err)
 		for _, name := range torn {
-			errs = append(errs, os.Remove(filepath.Join(d.Path, name)))
+			errs = append(errs, d.disk.remove(filepath.Join(d.Path, name)))
 		}
 	}
 	return errors.Join(errs...)
 }
 
 func (d *Dir) open(flag int) error {
-	f, err := os.OpenFile(filepath.Join(d.Path, SamplesFile), os.O_RDWR|flag, 0o644)
+	f, err := d.disk.open(filepath.Join(d.Path, SamplesFile), flag)
 	if err != nil {
 		return err
 	}
@@ -244,6 +267,9 @@ func (d *Dir) Append(s Sample) error {
 	line, err := json.Marshal(s)
 	if err != nil {
 		return err
+	}
+	if len(line) >= maxLine {
+		return fmt.Errorf("record %s: %w: %d bytes, at most %d are read", s.ID, ErrTooLong, len(line), maxLine)
 	}
 	if err := d.StillThere(); err != nil {
 		return err
@@ -305,9 +331,9 @@ func (d *Dir) SaveRaw(sample, name string, argv []string, stdout, stderr string)
 		return err
 	}
 	return errors.Join(
-		replace(filepath.Join(dir, name+".argv.json"), append(line, '\n')),
-		replace(filepath.Join(dir, name+".stdout"), []byte(stdout)),
-		replace(filepath.Join(dir, name+".stderr"), []byte(stderr)),
+		d.disk.replace(filepath.Join(dir, name+".argv.json"), append(line, '\n')),
+		d.disk.replace(filepath.Join(dir, name+".stdout"), []byte(stdout)),
+		d.disk.replace(filepath.Join(dir, name+".stderr"), []byte(stderr)),
 		d.disk.syncDir(dir),
 	)
 }

@@ -18,7 +18,14 @@ type forgetful struct {
 	cut []int64
 }
 
-func (f *forgetful) disk() disk { return disk{inPlaceOf: f.sync} }
+func (f *forgetful) disk() disk {
+	return disk{before: func(s step) error {
+		if s.kind == stepSyncFolder {
+			return f.sync(s.path)
+		}
+		return nil
+	}}
+}
 
 func (f *forgetful) sync(dir string) error {
 	names := f.names(dir)
@@ -110,7 +117,7 @@ func TestWriteFile(t *testing.T) {
 	if err := WriteFile(path, []byte("1")); err != nil {
 		t.Fatal(err)
 	}
-	if err := syncDir(path + "/nonesuch"); err == nil {
+	if err := (disk{}).syncDir(path + "/nonesuch"); err == nil {
 		t.Error("a folder that is not there was synced")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"sync"
 )
 
@@ -21,6 +22,17 @@ type batch struct {
 
 // batchBytes is about how many bytes a batch has.
 const batchBytes = 256 << 10
+
+// maxLine bounds one line, with its end, in bytes. Records have a few KiB, those with a
+// histogram and a series of a long window some hundred.
+const maxLine = 16 << 20
+
+// longLineError is a line that is longer than maxLine.
+type longLineError struct{ line int }
+
+func (e *longLineError) Error() string {
+	return fmt.Sprintf("not a record: the line is longer than %d MiB", maxLine>>20)
+}
 
 // eachSample hands all whole records to f in their order; end is where the last
 // one ends. Only the last line may be torn: a killed writer leaves no other.
@@ -70,6 +82,9 @@ func eachSample(r io.Reader, name string, f func(*Sample)) (end int64, err error
 		}
 		return 0, fmt.Errorf("%s:%d: %w", name, b.first+bad, b.err)
 	}
+	if long := (*longLineError)(nil); errors.As(readErr, &long) {
+		return 0, fmt.Errorf("%s:%d: %w", name, long.line, readErr)
+	}
 	if readErr != nil {
 		return 0, fmt.Errorf("%s: %w", name, readErr)
 	}
@@ -92,10 +107,16 @@ func split(r io.Reader, give func(*batch) bool) (rest []byte, err error) {
 		if end > 0 {
 			b := &batch{first: first, lines: bytes.SplitAfter(data[:end], []byte{'\n'}), decoded: make(chan struct{})}
 			b.lines = b.lines[:len(b.lines)-1] // after the last end of a line comes nothing
+			if long := slices.IndexFunc(b.lines, func(l []byte) bool { return len(l) > maxLine }); long >= 0 {
+				return nil, &longLineError{first + long}
+			}
 			first += len(b.lines)
 			if !give(b) {
 				return nil, nil
 			}
+		}
+		if len(rest) > maxLine {
+			return nil, &longLineError{first}
 		}
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return rest, nil

@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/plain"
 )
@@ -45,10 +48,10 @@ func Describe(path string) (Recorded, error) {
 	if err != nil {
 		return r, noDirectory(path, err)
 	}
-	if r.Campaign, err = os.ReadFile(filepath.Join(path, CampaignFile)); err != nil {
+	if r.Campaign, err = ReadFile(filepath.Join(path, CampaignFile)); err != nil {
 		return r, err
 	}
-	if r.Plan, err = os.ReadFile(filepath.Join(path, PlanFile)); err != nil {
+	if r.Plan, err = ReadFile(filepath.Join(path, PlanFile)); err != nil {
 		return r, err
 	}
 	r.Environment, err = ReadEnvironment(path)
@@ -62,7 +65,7 @@ func Describe(path string) (Recorded, error) {
 // of keeping them. torn is that of Recorded.
 func Each(path string, f func(*Sample)) (torn int64, err error) {
 	name := filepath.Join(path, SamplesFile)
-	file, err := os.Open(name)
+	file, err := open(name)
 	if err != nil {
 		return 0, noDirectory(path, err)
 	}
@@ -77,6 +80,46 @@ func Each(path string, f func(*Sample)) (torn int64, err error) {
 	return torn, nil
 }
 
+// maxFile bounds what is read of a file as a whole, in bytes. The plan of 5,000 cells has
+// 3 MiB.
+const maxFile = 64 << 20
+
+// ReadFile reads a file of a result directory, which may be anybody's: what is no file,
+// as a FIFO or a device, is an error, and so is one of more than 64 MiB.
+func ReadFile(path string) ([]byte, error) {
+	f, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = fmt.Errorf("%s: larger than %d MiB: no file of cnibench is", path, maxFile>>20)
+	}
+	return data, err
+}
+
+// open opens a file for reading. It does not wait for the writer of a FIFO.
+func open(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := isRegular(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// isRegular refuses what is no file: a folder, a FIFO, a device.
+func isRegular(f *os.File) error {
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no file, but %v: remove it", f.Name(), info.Mode().Type())
+	}
+	return err
+}
+
 // noDirectory says what a folder without records is not.
 func noDirectory(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
@@ -88,7 +131,7 @@ func noDirectory(path string, err error) error {
 // ReadEnvironment reads environment.json of a result directory.
 func ReadEnvironment(path string) (*Environment, error) {
 	name := filepath.Join(path, EnvironmentFile)
-	data, err := os.ReadFile(name)
+	data, err := ReadFile(name)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -45,9 +44,12 @@ func EachStack(dir string, s *Sample, f func(Stack)) error {
 	if s.Raw == "" {
 		return nil
 	}
+	if !filepath.IsLocal(s.Raw) {
+		return fmt.Errorf("record %s: raw is %q, which is no folder of the result directory", s.ID, s.Raw)
+	}
 	for _, end := range []string{"client", "server"} {
 		path := filepath.Join(dir, filepath.FromSlash(s.Raw), end+stacksSuffix)
-		file, err := os.Open(path)
+		file, err := open(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

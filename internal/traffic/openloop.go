@@ -24,6 +24,7 @@ type schedule struct {
 	*run
 	fd       int
 	interval float64
+	number   uint64 // of the first request of a flow of datagrams
 	start    atomic.Int64
 	sent     atomic.Int64 // requests sent so far
 	done     atomic.Bool  // the sender has ended

@@ -259,7 +259,7 @@ type udpSliceAsker struct {
 }
 
 func newUDPSliceAsker(r *run, fd, index int) *udpSliceAsker {
-	a := &udpSliceAsker{sliceFlow: sliceFlow{run: r, fd: fd, index: index}, req: make([]byte, r.cfg.requestBytes()), resp: make([]byte, max(r.cfg.responseBytes(), 2*markBytes)), mask: numberMask(min(r.cfg.requestBytes(), r.cfg.responseBytes())), latency: newRecorder()}
+	a := &udpSliceAsker{sliceFlow: sliceFlow{run: r, fd: fd, index: index}, req: make([]byte, r.cfg.requestBytes()), resp: make([]byte, max(r.cfg.responseBytes(), 2*markBytes)), mask: numberMask(min(r.cfg.requestBytes(), r.cfg.responseBytes())), number: firstNumber(1), latency: newRecorder()}
 	putToken(a.req, &r.token)
 	return a
 }

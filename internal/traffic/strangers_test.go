@@ -129,3 +129,64 @@ func TestForgedAnswersAreNoRoundTrips(t *testing.T) {
 		t.Errorf("%d strangers were counted, want 3", n)
 	}
 }
+
+// TestRequestNumbersCannotBeGuessed: a datagram of 8 to 23 bytes has no room for the
+// token. What a stranger who does not see it must guess is its number.
+func TestRequestNumbersCannotBeGuessed(t *testing.T) {
+	drawn := map[uint64]bool{}
+	for _, step := range []int{1, 3, 64, 1000, 1024} {
+		for range 4 {
+			n := firstNumber(step)
+			if n%uint64(step) != 0 || n >= 1<<61 || drawn[n] {
+				t.Errorf("the first number is %d, with %d requests at once", n, step)
+			}
+			drawn[n] = true
+		}
+	}
+	cfg := quick(UDPRR)
+	cfg.MessageBytes = wordBytes
+	r, err := newRun(cfg, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := newUDPSliceAsker(r, -1, 0), newUDPSliceAsker(r, -1, 1); a.number == 0 || a.number == b.number {
+		t.Errorf("slices begin at %d and %d", a.number, b.number)
+	}
+	cfg.RatePerSecond = 1000
+	if r, err = newRun(cfg, false); err != nil {
+		t.Fatal(err)
+	}
+	c := newUDPSchedule(r, -1, 0)[1].(*udpCollector)
+	c.sent.Store(5)
+	p := make([]byte, wordBytes)
+	for ordinal, want := range map[uint64]bool{0: true, 4: true, 5: true, 6: false, seenBits: false, ^uint64(0): false} {
+		putHeader(p, (c.number+ordinal)<<flagBits, 0)
+		k, asked := c.ordinalOf(p)
+		if asked != want || asked && k != ordinal {
+			t.Errorf("request %d of 5 is number %d, asked %v; want %v", ordinal, k, asked, want)
+		}
+	}
+	putHeader(p, 3<<flagBits, 0)
+	if k, asked := c.ordinalOf(p); asked {
+		t.Errorf("number 3 of a flow that begins at %d is taken for request %d", c.number, k)
+	}
+}
+
+// TestShortRoundTrips: numbers that begin anywhere fit into datagrams of every size.
+func TestShortRoundTrips(t *testing.T) {
+	for name, change := range map[string]func(*Config){
+		"1 byte": func(c *Config) { c.MessageBytes = 1 }, "8 bytes": func(c *Config) { c.MessageBytes = 8 },
+		"a burst of 3": func(c *Config) { c.MessageBytes, c.Burst = 8, 3 },
+		"an open loop": func(c *Config) { c.MessageBytes, c.RatePerSecond = 8, 500 },
+	} {
+		cfg := quick(UDPRR)
+		change(&cfg)
+		server, client, err := both(t, t.Context(), cfg, "127.0.0.1")
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if client.Transactions == nil || *client.Transactions < 10 || server.Strangers+client.Strangers > 0 {
+			t.Errorf("%s: %+v", name, client)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"crypto/rand"
 	"encoding/binary"
 	"time"
 	"unsafe"
@@ -23,6 +24,16 @@ func numberMask(n int) uint64 {
 		return ^uint64(0) >> flagBits
 	}
 	return 0xff >> flagBits
+}
+
+// firstNumber is where the requests of a flow begin to count, a multiple of step: somebody
+// who does not see the requests cannot guess the number of one, and forge its answer. It
+// leaves room for 2^61 more.
+func firstNumber(step int) uint64 {
+	var b [wordBytes]byte
+	rand.Read(b[:]) // never fails (crypto/rand)
+	n := binary.LittleEndian.Uint64(b[:]) >> (flagBits + 1)
+	return n - n%uint64(step)
 }
 
 // udpAsker is the client of closed-loop round trips on one flow. Request k
@@ -56,8 +67,9 @@ func newUDPAsker(r *run, fd, index int) *udpAsker {
 func (a *udpAsker) work() error {
 	defer a.sayThrice(a.fd, endControl, a.index)
 	now := nanotime()
+	first := firstNumber(len(a.number))
 	for i := range a.number {
-		a.number[i] = uint64(i)
+		a.number[i] = first + uint64(i)
 		if err := a.ask(i, now); err != nil {
 			return err
 		}
@@ -268,7 +280,7 @@ type udpDispatcher struct {
 }
 
 func (d *udpDispatcher) work() error {
-	return d.dispatch(func(k int64) error { return d.askNumber(d.fd, d.req, uint64(k), nanotime()) })
+	return d.dispatch(func(k int64) error { return d.askNumber(d.fd, d.req, d.number+uint64(k), nanotime()) })
 }
 
 func (d *udpDispatcher) report(*tally) {}
@@ -287,6 +299,7 @@ type udpCollector struct {
 
 func newUDPSchedule(r *run, fd, index int) []worker {
 	s := newSchedule(r, fd)
+	s.number = firstNumber(1)
 	d := &udpDispatcher{schedule: s, req: make([]byte, r.cfg.requestBytes())}
 	putToken(d.req, &r.token)
 	return []worker{d, &udpCollector{schedule: s, index: index, resp: make([]byte, max(r.cfg.responseBytes(), 2*controlBytes)), latency: newRecorder()}}
@@ -308,8 +321,12 @@ func (c *udpCollector) work() error {
 			return sendError(errno)
 		case !c.response(c.resp[:n]):
 		default:
+			k, asked := c.ordinalOf(c.resp[:n])
+			if !asked {
+				c.strangers.Add(1)
+				continue
+			}
 			c.in.beat()
-			k := word(c.resp[:n]) >> flagBits
 			due := c.due(int64(k))
 			if _, duplicate := c.seen.mark(k); !duplicate && due >= begin && due < end && now-due < openLossAfter {
 				c.latency.record(now - due)
@@ -321,6 +338,13 @@ func (c *udpCollector) work() error {
 		}
 	}
 	return nil
+}
+
+// ordinalOf is which request a response answers, counted from 0. It reports whether that
+// was asked: a number that was not is a stranger's, and a high one would make all others late.
+func (c *udpCollector) ordinalOf(p []byte) (k uint64, asked bool) {
+	k = (word(p)>>flagBits - c.number) & (^uint64(0) >> flagBits)
+	return k, k <= uint64(c.sent.Load()) // the last one may be answered before it is counted
 }
 
 // complete tells whether every request of the window was answered.

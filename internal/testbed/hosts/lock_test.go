@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/flock"
 	"github.com/cnibench/cnibench/internal/labtest"
 )
 
@@ -139,5 +140,29 @@ func TestHoldHostTrustsNobody(t *testing.T) {
 	}
 	if _, err := os.Stat(at("stolen")); err == nil {
 		t.Error("a link was followed")
+	}
+}
+
+// TestMachineFollowsNoLink: the folder of kept values may be in one where others can put a
+// link; what that leads to was once given mode 0700 and locked.
+func TestMachineFollowsNoLink(t *testing.T) {
+	dir := t.TempDir()
+	there, link := filepath.Join(dir, "there"), filepath.Join(dir, "labs-machine")
+	if err := errors.Join(os.Mkdir(there, 0o755), os.Chmod(there, 0o755), os.Symlink(there, link)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := TakeMachine(t.Context(), nil, link); !errors.Is(err, flock.ErrForeign) {
+		t.Errorf("a link was taken: %v", err)
+	}
+	if info, err := os.Stat(there); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("what the link leads to has mode %v (%v)", info.Mode(), err)
+	}
+	held, err := lockMachine(filepath.Join(dir, "own"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	if _, err := lockMachine(held.Name()); !errors.Is(err, errMachineInUse) {
+		t.Errorf("a second lock: %v", err)
 	}
 }

@@ -8,9 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/flock"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
 )
@@ -29,10 +28,6 @@ type Machine struct {
 // TakeMachine locks the machine's settings for this process. Another that has
 // them is an error.
 func TakeMachine(ctx context.Context, r *exec.Runner, dir string) (*Machine, error) {
-	// Whoever may open the folder can lock it and keep everybody else out.
-	if err := errors.Join(os.MkdirAll(filepath.Dir(dir), 0o755), os.MkdirAll(dir, 0o700), os.Chmod(dir, 0o700)); err != nil {
-		return nil, err
-	}
 	lock, err := lockMachine(dir)
 	if err != nil {
 		return nil, err
@@ -66,19 +61,38 @@ func RestoreMachine(ctx context.Context, r *exec.Runner, dir string) (bool, erro
 
 var errMachineInUse = errors.New("another run changes the settings of this machine: wait for it to end")
 
+// lockTries bounds how often lockMachine begins anew, as each time another command removed
+// the folder with the last of its values.
+const lockTries = 10
+
+// lockMachine makes and locks the folder of kept values, for its user alone: whoever may
+// open it can lock it and keep everybody else out. A link, or another user's folder, is
+// refused and stays as it is.
 func lockMachine(dir string) (*os.File, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
+	var err error
+	for range lockTries {
+		if err = os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+			return nil, err
+		}
+		if err = os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+		var f *os.File
+		f, err = flock.Lock(dir, 0)
+		switch {
+		case errors.Is(err, flock.ErrHeld):
+			return nil, errMachineInUse
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("settings of this machine: %w: remove it", err)
+		}
+		if err = f.Chmod(0o700); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		return f, nil
 	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = errMachineInUse
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
+	return nil, err
 }
 
 // keptFile is where the module keeps the values from before.

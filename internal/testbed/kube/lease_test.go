@@ -13,22 +13,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/fault"
 	"github.com/cnibench/cnibench/internal/kube/kubetest"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// clock is an observer's, which only wait moves.
-type clock struct{ at time.Time }
-
-func newClock() *clock                      { return &clock{time.Unix(1, 0)} }
-func (c *clock) now() time.Time             { return c.at }
-func (c *clock) wait(d time.Duration) error { c.at = c.at.Add(d); return nil }
-
 // cleanAtOnce is Clean with a clock that does not make the test wait.
 func cleanAtOnce(t *testing.T, c *kubetest.Cluster, namespace string) ([]string, error) {
 	t.Helper()
-	k := newClock()
-	return clean(t.Context(), c.Client(), namespace, &sightings{now: k.now}, t.Logf, k.wait)
+	k := fault.NewClock()
+	return clean(t.Context(), c.Client(), namespace, &sightings{now: k.Now}, t.Logf, k.Sleep)
 }
 
 // leaseOf is a lease as a holder renewed it, by the holder's clock.
@@ -75,12 +69,12 @@ func TestOwnersOfLeases(t *testing.T) {
 // neither kills its run nor keeps a dead one.
 func TestClocksAreNotCompared(t *testing.T) {
 	for _, off := range []time.Duration{-365 * 24 * time.Hour, 0, 365 * 24 * time.Hour} {
-		k := newClock()
-		s := &sightings{now: k.now}
+		k := fault.NewClock()
+		s := &sightings{now: k.Now}
 		remote := time.Now().Add(off)
 		see := func() verdict { return s.judge("r", leaseOf("elsewhere pid:[1] 2 3", remote)) }
 		step := func(d time.Duration) verdict {
-			if err := k.wait(d); err != nil {
+			if err := k.Sleep(d); err != nil {
 				t.Fatal(err)
 			}
 			return see()
@@ -122,15 +116,15 @@ func TestCleanWaitsForOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	k, s := newClock(), &said{}
+	k, s := fault.NewClock(), &said{}
 	beat := func(d time.Duration) error {
 		_, err := leases.Leases("cnb-beside").Update(t.Context(), leaseOf(boot+" pid:[1] 99999999 1", time.Now()), metav1.UpdateOptions{})
 		if err != nil {
 			return err
 		}
-		return k.wait(d)
+		return k.Sleep(d)
 	}
-	cleared, err := clean(t.Context(), c.Client(), "", &sightings{now: k.now}, s.say, beat)
+	cleared, err := clean(t.Context(), c.Client(), "", &sightings{now: k.Now}, s.say, beat)
 	if err != nil || !slices.Equal(cleared, []string{"namespace cnb-silent"}) || !s.has("waiting up to") {
 		t.Errorf("cleared %q, %v, said %q", cleared, err, s.lines)
 	}
@@ -151,15 +145,15 @@ func TestRunsClearOthersLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, heard := open(t, c)
-	k := newClock()
-	b.clusters[0].sightings.now = k.now
+	k := fault.NewClock()
+	b.clusters[0].sightings.now = k.Now
 	if _, err := b.Prepare(t.Context(), []result.Cell{cell(result.PathPodToPod, result.IntraHost)}); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Contains(left(t, c), "cnb-other") || !heard.has("may be alive") {
 		t.Errorf("left %v, said %q", left(t, c), heard.lines)
 	}
-	if err := k.wait(leaseLife); err != nil {
+	if err := k.Sleep(leaseLife); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Close(t.Context()); err != nil {

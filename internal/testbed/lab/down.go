@@ -141,6 +141,9 @@ func clearNamespaces(ctx context.Context, r *exec.Runner, h *held, st state, pre
 	gone.Killed += inCgroups
 	errs = append(errs, err, removeCgroups(prefix))
 	gone.Detach = detach(ctx, r, h, st, namespaces)
+	late, err := killInside(namespaces) // what a plugin's DEL has left running
+	gone.Killed += late
+	errs = append(errs, err)
 	// Pods before nodes before fabric: names of pods begin with their node's.
 	slices.Reverse(namespaces)
 	g := new(errgroup.Group)

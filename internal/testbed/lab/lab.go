@@ -44,6 +44,8 @@ type Options struct {
 	// SetsAlgorithm tells whether a workload sets its congestion control itself; the lab
 	// sets it for the others. nil: none does.
 	SetsAlgorithm func(workload string) bool
+	// Greeting bounds the wait for a new agent's greeting; 0 is the usual bound.
+	Greeting time.Duration
 }
 
 func (o Options) store() store {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/cni"
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/fault"
 	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/result"
@@ -273,6 +274,7 @@ func TestBuildThatFails(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(plugins, "failing"), []byte(failing), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	fault.Plugin(t, plugins, "orphans", fault.Orphans)
 	list := func(plugin string) string {
 		b, _ := json.Marshal(map[string]any{"cniVersion": "1.0.0", "name": "mine", "plugins": []any{
 			map[string]any{"type": "bridge", "ipam": map[string]any{"type": "host-local", "subnet": "10.99.1.0/24"}}, map[string]any{"type": plugin},
@@ -281,6 +283,7 @@ func TestBuildThatFails(t *testing.T) {
 	}
 	for _, c := range []struct{ name, list, want string }{
 		{"failing plugin", list("failing"), "CNI plugin failing failed on ADD: the wire is cut: by the test (CNI error code 7)"},
+		{"plugin that leaves processes on ADD and DEL", list("orphans"), "CNI plugin orphans failed on ADD: exit status 1"},
 		{"missing plugin", list("nonesuch"), `CNI plugin "nonesuch" is not in`},
 		{"one conflist, one address twice", fmt.Sprintf(userBridge, 1), "name one conflist per node"},
 		{"no addresses", `{"cniVersion":"1.0.0","name":"mine","plugins":[{"type":"bridge"}]}`, `the list needs "ipam"`},

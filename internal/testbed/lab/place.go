@@ -1,10 +1,12 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/exec"
@@ -88,6 +90,9 @@ func (l *Lab) place(ctx context.Context, c *cluster, s site, peer netip.Addr, ro
 	return l.withSettings(testbed.Place{Name: name, Node: node, MTU: mtu, Agent: a}, c, s), nil
 }
 
+// greetWithin is how long a new agent may take to greet: a hundred may start at once.
+const greetWithin = 20 * time.Second
+
 // agent starts an agent at a site, as the network's Wrap makes of it, or gives
 // the one that lives.
 func (l *Lab) agent(ctx context.Context, c *cluster, s site, role string) (*agent.Client, error) {
@@ -102,6 +107,9 @@ func (l *Lab) agent(ctx context.Context, c *cluster, s site, role string) (*agen
 		delete(l.agents, id)
 		_ = a.Close() // it is dead; why it died was the answer to its last call
 	}
+	within := cmp.Or(l.options.Greeting, greetWithin)
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("no greeting within %v: see whether it is stopped: ps -eo pid,stat,args", within))
+	defer cancel()
 	a, err := agent.StartCmd(ctx, l.options.Runner, exec.Cmd{
 		Argv: slices.Concat(c.network.Wrap, l.options.Agent), NetNS: ns.Path, Cgroup: c.cgroup(s.node),
 		Env: []string{agent.Carriers(c.carriersOf(s, role))},
