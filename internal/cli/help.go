@@ -85,6 +85,23 @@ func topics() []*cobra.Command {
 	}
 }
 
+// refuseUnknownHelp makes help for a command or page that does not exist a usage error.
+func refuseUnknownHelp(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	help, _, err := root.Find([]string{"help"})
+	if err != nil {
+		return // no help command, and nothing to refuse
+	}
+	help.RunE = func(_ *cobra.Command, args []string) error {
+		cmd, rest, err := root.Find(args)
+		if err != nil || cmd.HasSubCommands() && len(rest) > 0 {
+			return usageError{fmt.Errorf("no help for %q\nsee: %s --help", strings.Join(args, " "), root.CommandPath())}
+		}
+		cmd.InitDefaultHelpFlag()
+		return cmd.Help()
+	}
+}
+
 // rootLong is the help of the program.
 func rootLong() string {
 	return `cnibench compares Kubernetes pod networks (CNI plugins) with the bare network

@@ -162,6 +162,7 @@ func Root(stdout, stderr io.Writer) *cobra.Command {
 		tunnelCommand(),
 	)
 	root.AddCommand(topics()...)
+	refuseUnknownHelp(root)
 	return root
 }
 
