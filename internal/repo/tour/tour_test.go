@@ -62,7 +62,7 @@ func TestTourIsFresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(page), fresh); diff != "" {
-		t.Errorf("docs/tour.md is stale: make tour\n%s", diff)
+		t.Errorf("docs/tour.md is stale: make build, then go run ./internal/repo/tour -without-pictures\n%s", diff)
 	}
 	recording, err := os.ReadFile(filepath.Join(docs, recordingFile))
 	if err != nil {
@@ -73,7 +73,7 @@ func TestTourIsFresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(recording, again) {
-		t.Error("docs/tour/recording.svg is stale: make tour")
+		t.Error("docs/tour/recording.svg is stale: make build, then go run ./internal/repo/tour -without-pictures")
 	}
 }
 
