@@ -9,7 +9,7 @@ export CGO_ENABLED := 0
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run test test-vm quick build image image-tools lint fmt tools cluster-binaries bench-lab bench-agreement bench-traffic bench-probes bench-null bench-conditions bench-repeat bench-variance bench-savings bench-instructions bench-ladders bench-services bench-probe-cost bpf web fuzz survive supply-chain dist dist-test clean
+.PHONY: help run test test-vm quick build image image-tools lint fmt tools cluster-binaries bench-lab bench-agreement bench-traffic bench-probes bench-null bench-conditions bench-repeat bench-variance bench-savings bench-instructions bench-ladders bench-services bench-probe-cost bpf web fuzz survive supply-chain dist dist-test clean site tour
 
 ## help: this list
 help:
@@ -42,11 +42,11 @@ build:
 
 ## image: bin/cnibench-image.tar, the container image of bin/cnibench, made without Docker
 image: build
-	bin/cnibench image -o bin/cnibench-image.tar
+	bin/cnibench image --to bin/cnibench-image.tar
 
 ## image-tools: bin/cnibench-tools-image.tar, the same with the published tools as `make tools` installs them
 image-tools: build
-	bin/cnibench image --tools -o bin/cnibench-tools-image.tar
+	bin/cnibench image --tools --to bin/cnibench-tools-image.tar
 
 ## lint: golangci-lint with the rules of .golangci.yml
 lint:
@@ -147,6 +147,14 @@ dist:
 ## dist-test: build the packages twice, compare their checksums, install the deb into a clean Debian root
 dist-test:
 	@scripts/dist-test.sh
+
+## site: the documents as a site in dist/site, with links checked (needs Python and a package index)
+site:
+	@scripts/site.sh
+
+## tour: make the recording and the screenshots of docs/tour.md again (needs chromium)
+tour: build
+	go run ./internal/repo/tour
 
 ## clean: remove what was built; results stay
 clean:

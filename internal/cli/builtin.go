@@ -162,7 +162,13 @@ func merge(text []byte, at, keys string) ([]byte, error) {
 
 // campaignText reads the campaign that a run was asked for: that of a file, or
 // the built-in one as the flags change it. path names it in errors.
-func (f *runFlags) campaignText(args []string) (path string, err error) {
+func (f *runFlags) campaignText(args []string, in io.Reader) (path string, err error) {
+	if f.file != "" && len(args) > 0 {
+		return "", usageError{fmt.Errorf("%s and -f %s both name a campaign: use one of them", args[0], f.file)}
+	}
+	if f.file != "" {
+		args = []string{f.file}
+	}
 	if f.builtin.budget < 0 {
 		return "", usageError{fmt.Errorf("--for %v: the time budget must be positive", f.builtin.budget)}
 	}
@@ -179,14 +185,30 @@ func (f *runFlags) campaignText(args []string) (path string, err error) {
 	if len(f.builtin.networks)+len(f.builtin.workloads) > 0 {
 		return "", usageError{fmt.Errorf("--network and --workload replace a campaign file; change %s, or leave it out", args[0])}
 	}
+	path = args[0]
+	if f.file == "-" {
+		path = standardInput
+		if f.text, err = io.ReadAll(io.LimitReader(in, maxStandardInput)); err != nil {
+			return "", err
+		}
+	}
 	if f.builtin.budget > 0 {
-		if f.text, err = os.ReadFile(args[0]); err != nil {
-			return "", usageError{err}
+		if f.text == nil {
+			if f.text, err = os.ReadFile(path); err != nil {
+				return "", usageError{err}
+			}
 		}
 		f.text, err = withBudget(f.text, f.builtin.budget)
 	}
-	return args[0], err
+	return path, err
 }
+
+const (
+	// standardInput names the campaign of -f - in errors.
+	standardInput = "standard input"
+	// maxStandardInput bounds what is read of it, bytes: more than a campaign may have.
+	maxStandardInput = 2 << 20
+)
 
 // announce states what a built-in campaign does to a cluster, and asks whether
 // to go on; --yes answers for scripts.
@@ -259,18 +281,23 @@ const (
 
 func initCommand(stdout io.Writer) *cobra.Command {
 	var f builtinFlags
-	var testbed, output string
+	var out outputFlags
+	var testbed string
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "write the campaign that run measures without a file, as YAML to change",
 		Long: `init writes the built-in campaign as YAML: the quickstart in the lab, or with
 --testbed kubernetes the campaign for one cluster. --network, --workload and --for
 change it as they change cnibench run.`,
-		Example: `  cnibench init -o campaign.yaml
+		Example: `  cnibench init --to campaign.yaml
   cnibench init --network bridge,flannel/vxlan --workload tcp_rr --for 2m
-  cnibench init --testbed kubernetes -o cluster.yaml`,
+  cnibench init --testbed kubernetes --to cluster.yaml`,
 		Args: usageArgs(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, file, err := out.resolve(cmd.Flags())
+			if err != nil {
+				return err
+			}
 			text, err := f.text(testbed)
 			if err != nil {
 				return err
@@ -278,23 +305,29 @@ change it as they change cnibench run.`,
 			if _, err := campaign.Parse(builtinName, text, known()); err != nil {
 				return usageError{err}
 			}
-			if output == "" {
+			if file == "" || file == stdoutFile {
 				_, err = stdout.Write(text)
 				return err
 			}
-			file, err := os.OpenFile(output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-			if errors.Is(err, os.ErrExist) {
-				return usageError{fmt.Errorf("%s exists: choose another name, or remove it", output)}
-			}
-			if err != nil {
-				return err
-			}
-			_, err = file.Write(text)
-			return errors.Join(err, file.Close())
+			return writeNew(file, text)
 		},
 	}
 	f.add(cmd.Flags())
 	cmd.Flags().StringVar(&testbed, "testbed", "lab", "lab or kubernetes")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this new file (default: standard output)")
+	out.add(cmd.Flags(), []string{formatYAML})
+	out.addFile(cmd.Flags(), "", "write to this new file (default: standard output)")
 	return cmd
+}
+
+// writeNew writes a file that may not exist.
+func writeNew(path string, text []byte) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, os.ErrExist) {
+		return usageError{fmt.Errorf("%s exists: choose another name, or remove it", path)}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	return errors.Join(err, file.Close())
 }

@@ -44,6 +44,7 @@ const cleanWithin = kubebed.ObservedFor + 2*time.Minute
 
 func cleanCommand(stdout, stderr io.Writer) *cobra.Command {
 	var f clusterFlags
+	var out outputFlags
 	cmd := &cobra.Command{
 		Use:   "clean",
 		Short: "delete what a killed run left in a cluster",
@@ -59,6 +60,10 @@ namespace.`,
   cnibench clean --namespace team-a`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			format, _, err := out.resolve(cmd.Flags())
+			if err != nil {
+				return err
+			}
 			client, err := kube.Connect(f.kubeconfig, f.context)
 			if err != nil {
 				return usageError{err}
@@ -76,17 +81,26 @@ namespace.`,
 			if err != nil {
 				return err
 			}
-			for _, name := range names {
-				fmt.Fprintln(stdout, "deleted "+name)
-			}
-			if len(names) == 0 {
-				fmt.Fprintln(stdout, "killed runs left nothing")
-			}
-			return nil
+			return printValue(stdout, format, cleaned{append([]string{}, names...)}, func(w io.Writer) error {
+				for _, name := range names {
+					fmt.Fprintln(w, "deleted "+name)
+				}
+				if len(names) == 0 {
+					fmt.Fprintln(w, "killed runs left nothing")
+				}
+				return nil
+			})
 		},
 	}
 	f.add(cmd.Flags())
+	out.add(cmd.Flags(), plainFormats())
 	return cmd
+}
+
+// cleaned is what cnibench clean -o json prints.
+type cleaned struct {
+	// Deleted names each object that was deleted.
+	Deleted []string `json:"deleted"`
 }
 
 // sayOn prints what testbeds report to people, a line each.

@@ -1,9 +1,9 @@
 package cli
 
 import (
-	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,31 +24,30 @@ The exit status is 3 when a cell got worse or every new sample of it failed. Wit
 output states how long the next run must be to decide them.
 
 When kernel, CPU, MTU, versions or settings differ between the sides and a compared
-cell depends on them, each is named and the comparison is refused, unless --anyway
-is given. Differences that no compared cell depends on are only listed: the version
-of a tool that no compared cell uses, or nodes with new names and the same hardware
-and software.
+cell depends on them, each is named with these cells and the comparison is refused,
+unless --anyway is given. Differences that no compared cell depends on are only
+listed: the version of a tool or CNI plugin that no compared cell uses, or nodes with
+new names and the same hardware, software and settings.
 
 With --baseline latest-of, BASE_DIR is a folder of results, and the newest complete
 result in it is the base.`
 
 func compareCommand(stdout, stderr io.Writer) *cobra.Command {
-	var format, output, threshold, baseline string
+	var out outputFlags
+	var threshold, baseline string
 	var failOn []string
-	var force, asJSON bool
+	var force bool
 	cmd := &cobra.Command{
 		Use:   "compare BASE_DIR NEW_DIR",
 		Short: "compare two results: which cells got worse or better, beyond a threshold and beyond chance",
 		Long:  compareLong,
 		Example: `  cnibench compare results/main results/branch --threshold 3%
   cnibench compare --baseline latest-of results/main results/branch --fail-on worse,broken,undecided
-  cnibench compare results/main results/branch --format markdown`,
+  cnibench compare results/main results/branch -o markdown`,
 		Args: usageArgs(cobra.ExactArgs(2)),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if format, err = formatAsked(cmd, format, asJSON); err != nil {
-				return err
-			}
-			if err := oneOf("format", format, report.ComparisonFormats()); err != nil {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			format, file, err := out.resolve(cmd.Flags())
+			if err != nil {
 				return err
 			}
 			share, err := parseShare(threshold)
@@ -70,7 +69,7 @@ func compareCommand(stdout, stderr io.Writer) *cobra.Command {
 			if err := sayDifferences(c, force, stderr); err != nil {
 				return err
 			}
-			if err := writeComparison(stdout, output, format, c); err != nil {
+			if err := writeComparison(stdout, file, format, c); err != nil {
 				return err
 			}
 			if s := status(c); s != exitOK {
@@ -79,28 +78,28 @@ func compareCommand(stdout, stderr io.Writer) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "terminal", strings.Join(report.ComparisonFormats(), ", "))
-	jsonFlag(cmd, &asJSON)
+	out.add(cmd.Flags(), comparisonFormats())
+	out.addFile(cmd.Flags(), "", "write to this file, atomically")
+	out.addFormat(cmd.Flags())
 	cmd.Flags().StringVar(&threshold, "threshold", "3%", "relative difference that matters")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this file, atomically")
 	cmd.Flags().BoolVar(&force, "anyway", false, "compare although kernel, CPU, MTU, versions or settings differ")
 	cmd.Flags().StringSliceVar(&failOn, "fail-on", []string{failWorse, failBroken}, "what ends with an exit status other than 0: a list of worse, broken, undecided")
 	cmd.Flags().StringVar(&baseline, "baseline", baseResult, "what BASE_DIR is: result (a result directory) or latest-of (a folder of results, of which the newest complete one is the base)")
 	return cmd
 }
 
-func writeComparison(stdout io.Writer, output, format string, c stat.Comparison) error {
-	var buf bytes.Buffer
+// comparisonFormats are those of a comparison: one more than package report has.
+func comparisonFormats() []string {
+	rest := slices.DeleteFunc(report.ComparisonFormats(), func(f string) bool { return f == formatTerminal || f == formatJSON })
+	return append([]string{formatTerminal, formatJSON, formatYAML}, rest...)
+}
+
+func writeComparison(stdout io.Writer, file, format string, c stat.Comparison) error {
 	opt := reportOptions(stdout)
-	opt.Color = opt.Color && output == ""
-	if err := report.WriteComparison(&buf, format, c, opt); err != nil {
-		return err
-	}
-	if output != "" {
-		return result.WriteFile(output, buf.Bytes())
-	}
-	_, err := stdout.Write(buf.Bytes())
-	return err
+	opt.Color = opt.Color && file == ""
+	return printTo(stdout, file, func(w io.Writer) error {
+		return inFormat(w, format, func(w io.Writer, format string) error { return report.WriteComparison(w, format, c, opt) })
+	})
 }
 
 // sayDifferences refuses sides that were not measured alike; forced, it warns.
@@ -130,7 +129,7 @@ func compareDirs(baseDir, newDir string, threshold float64) (stat.Comparison, er
 			return stat.Comparison{}, err
 		}
 	}
-	return stat.Compare(sides[0], sides[1], stat.CompareOptions{Options: opt, Threshold: threshold, Tools: toolsOf, KnownTools: allTools()}), nil
+	return stat.Compare(sides[0], sides[1], stat.CompareOptions{Options: opt, Threshold: threshold, Tools: toolsOf, KnownTools: allTools(), Plugins: pluginsOf}), nil
 }
 
 // parseShare reads "3%" or "0.03".

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/internal/workload"
@@ -112,4 +113,11 @@ func allTools() []string {
 		}
 	}
 	return names
+}
+
+// pluginsOf names the CNI plugins of a network of the lab. Networks of a campaign's own
+// conflists are not known.
+func pluginsOf(name string) ([]string, bool) {
+	n, err := network.Find(name)
+	return n.Plugins, err == nil
 }

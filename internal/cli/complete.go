@@ -10,7 +10,6 @@ import (
 	"github.com/cnibench/cnibench/internal/kube"
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/profile"
-	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 	"github.com/cnibench/cnibench/papers"
 )
@@ -31,7 +30,7 @@ func complete(root *cobra.Command) error {
 	flags := map[string]cobra.CompletionFunc{
 		"network": names(networkNames), "link": names(linkNames), "profile": names(profile.Names), "context": contexts,
 		"testbed": names(func() []string { return known().Testbeds }), "for": names(goalNames),
-		"kubeconfig": anyFile, "inventory": anyFile, "out": folder, "campaign": fileOf("yaml", "yml"),
+		"kubeconfig": anyFile, "inventory": anyFile, "out": folder, "campaign": fileOf("yaml", "yml"), "file": fileOf("yaml", "yml"), "to": anyFile,
 	}
 	var errs []error
 	each(root, func(cmd *cobra.Command) {
@@ -40,13 +39,18 @@ func complete(root *cobra.Command) error {
 				errs = append(errs, cmd.RegisterFlagCompletionFunc(flag, values))
 			}
 		}
-		if cmd.Name() == "report" {
-			errs = append(errs, cmd.RegisterFlagCompletionFunc("format", names(report.Formats)))
+		out := cmd.Flags().Lookup("output")
+		if out == nil {
+			return
 		}
-		if cmd.Name() == "compare" {
-			errs = append(errs, cmd.RegisterFlagCompletionFunc("format", names(report.ComparisonFormats)))
+		formats := names(func() []string { return slices.Clone(out.Annotations[FormatsAnnotation]) })
+		for _, flag := range []string{"output", "format"} {
+			if cmd.Flags().Lookup(flag) != nil {
+				errs = append(errs, cmd.RegisterFlagCompletionFunc(flag, formats))
+			}
 		}
 	})
+	errs = append(errs, root.RegisterFlagCompletionFunc("color", names(colors)))
 	return errors.Join(errs...)
 }
 

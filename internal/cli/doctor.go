@@ -10,22 +10,27 @@ import (
 )
 
 func doctorCommand(stdout io.Writer) *cobra.Command {
-	var asJSON bool
+	var out outputFlags
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "show what this machine can measure, what is missing, and the command that fixes it",
 		Long: `doctor checks this machine: rights, kernel features, tools, CNI plugins,
 performance counters. It starts with the verdict and changes nothing. Its exit
 status is 0 if the quickstart can run on this machine.`,
-		Example: "  cnibench doctor\n  cnibench doctor --json",
+		Example: "  cnibench doctor\n  cnibench doctor -o json",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			checks := doctor.Run(cmd.Context(), doctor.Options{})
-			write := func() error { return doctor.WriteText(stdout, checks, terminalOf(stdout).color) }
-			if asJSON {
-				write = func() error { return doctor.WriteJSON(stdout, checks) }
+			format, _, err := out.resolve(cmd.Flags())
+			if err != nil {
+				return err
 			}
-			if err := write(); err != nil {
+			checks := doctor.Run(cmd.Context(), doctor.Options{})
+			if err := inFormat(stdout, format, func(w io.Writer, format string) error {
+				if format == formatJSON {
+					return doctor.WriteJSON(w, checks)
+				}
+				return doctor.WriteText(w, checks, terminalOf(stdout).color)
+			}); err != nil {
 				return err
 			}
 			if err := doctor.CanRunLab(checks); err != nil {
@@ -34,6 +39,6 @@ status is 0 if the quickstart can run on this machine.`,
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	out.add(cmd.Flags(), plainFormats())
 	return cmd
 }

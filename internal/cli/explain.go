@@ -14,7 +14,7 @@ import (
 )
 
 func explainCommand(stdout io.Writer) *cobra.Command {
-	var asJSON bool
+	var out outputFlags
 	var pprofFile, foldedFile string
 	cmd := &cobra.Command{
 		Use:   "explain DIR",
@@ -32,10 +32,14 @@ shows what each step adds, and where steps and stacks disagree.
 With --pprof and --folded it writes the sampled stacks themselves as well, for
 go tool pprof and for programs that draw flame graphs.`,
 		Example: `  cnibench explain results/latest
-  cnibench explain results/latest --json
+  cnibench explain results/latest -o json
   cnibench explain results/latest --pprof stacks.pb.gz --folded stacks.folded`,
 		Args: usageArgs(cobra.ExactArgs(1)),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			format, _, err := out.resolve(cmd.Flags())
+			if err != nil {
+				return err
+			}
 			in, err := readInput(args[0], report.Needs{})
 			if err != nil {
 				return usageError{err}
@@ -43,13 +47,15 @@ go tool pprof and for programs that draw flame graphs.`,
 			if err := exportStacks(args[0], pprofFile, foldedFile); err != nil {
 				return err
 			}
-			if asJSON {
-				return report.ExplainJSON(stdout, in)
-			}
-			return report.Explain(stdout, in, reportOptions(stdout))
+			return inFormat(stdout, format, func(w io.Writer, format string) error {
+				if format == formatJSON {
+					return report.ExplainJSON(w, in)
+				}
+				return report.Explain(w, in, reportOptions(stdout))
+			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	out.add(cmd.Flags(), plainFormats())
 	cmd.Flags().StringVar(&pprofFile, "pprof", "", "write the stacks to this file as a pprof profile")
 	cmd.Flags().StringVar(&foldedFile, "folded", "", "write the stacks to this file as folded lines")
 	return cmd

@@ -2,7 +2,7 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -16,15 +16,16 @@ import (
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
-// written is what cnibench image --json prints.
+// written is what cnibench image -o json prints.
 type written struct {
 	image.Info
 	File string `json:"file"`
 }
 
 func imageCommand(stdout, stderr io.Writer) *cobra.Command {
-	var file, name, binary string
-	var tools, asJSON bool
+	var out outputFlags
+	var name, binary string
+	var tools bool
 	cmd := &cobra.Command{
 		Use:   "image",
 		Short: "write the container image of this program, without Docker",
@@ -34,26 +35,23 @@ import, kind load image-archive, docker load, podman load, skopeo and crane acce
 it. It contains only this program and runs as user 65532; --tools adds the published
 tools (iperf3, netperf, sockperf …) and their libraries, as they are installed on
 this machine.`,
-		Example: `  cnibench image -o cnibench-image.tar
+		Example: `  cnibench image --to cnibench-image.tar
   kind load image-archive cnibench-image.tar
   ctr -n k8s.io images import cnibench-image.tar   # on each node`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			spec := image.Spec{Name: cmp.Or(name, image.Name(version(), tools)), Binary: binary}
-			var err error
-			if spec.Binary == "" {
-				if spec.Binary, err = os.Executable(); err != nil {
-					return err
-				}
+			format, file, err := out.resolve(cmd.Flags())
+			if err != nil {
+				return err
 			}
-			if tools {
-				runner := exec.NewRunner()
-				defer runner.Close()
-				if spec.Files, err = image.Tools(cmd.Context(), runner, toolNames()); err != nil {
-					return err
-				}
+			if file == stdoutFile && format != formatTerminal {
+				return usageError{fmt.Errorf("-o %s prints on standard output, which --to - uses for the tar: name a file with --to", format)}
 			}
-			if file == "-" {
+			spec, err := imageSpec(cmd.Context(), name, binary, tools)
+			if err != nil {
+				return err
+			}
+			if file == stdoutFile {
 				info, err := image.Write(stdout, spec)
 				if err == nil {
 					fmt.Fprintln(stderr, info.Name)
@@ -64,22 +62,36 @@ this machine.`,
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				enc := json.NewEncoder(stdout)
-				enc.SetIndent("", "  ")
-				return enc.Encode(written{info, file})
-			}
-			fmt.Fprintf(stdout, "%s: %s, %s, %.1f MB\n", file, info.Name, info.Platform, float64(info.Bytes)/1e6)
-			return nil
+			return printValue(stdout, format, written{info, file}, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "%s: %s, %s, %.1f MB\n", file, info.Name, info.Platform, float64(info.Bytes)/1e6)
+				return err
+			})
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&file, "output", "o", "cnibench-image.tar", "the tar to write; - is stdout")
+	out.add(flags, plainFormats())
+	out.addFile(flags, "cnibench-image.tar", "the tar to write; - is standard output")
 	flags.StringVar(&name, "name", "", "the image's name and tag, for your registry (default cnibench.invalid/cnibench:VERSION)")
 	flags.StringVar(&binary, "binary", "", "the static cnibench binary to include, for nodes of another architecture (default this program)")
 	flags.BoolVar(&tools, "tools", false, "add the published tools that are installed on this machine")
-	flags.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// imageSpec is what goes into the image; without a binary it is this program.
+func imageSpec(ctx context.Context, name, binary string, tools bool) (image.Spec, error) {
+	spec := image.Spec{Name: cmp.Or(name, image.Name(version(), tools)), Binary: binary}
+	var err error
+	if spec.Binary == "" {
+		if spec.Binary, err = os.Executable(); err != nil {
+			return spec, err
+		}
+	}
+	if tools {
+		runner := exec.NewRunner()
+		defer runner.Close()
+		spec.Files, err = image.Tools(ctx, runner, toolNames())
+	}
+	return spec, err
 }
 
 // toolNames are the programs of all workloads.

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -133,7 +132,7 @@ func labUp(stdout, stderr io.Writer) *cobra.Command {
 	var networks, cniPath []string
 	var link, settings string
 	var nodes, pods, mtu int
-	var asJSON bool
+	var out outputFlags
 	var kube kubernetesFlags
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -142,6 +141,10 @@ func labUp(stdout, stderr io.Writer) *cobra.Command {
   cnibench lab up --kubernetes --nodes 2 --cni bridge --kube-proxy nftables --kubeconfig kubeconfig`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			format, _, err := out.resolve(cmd.Flags())
+			if err != nil {
+				return err
+			}
 			if nodes < 1 {
 				return usageError{errors.New("--nodes: want at least 1")}
 			}
@@ -169,7 +172,7 @@ func labUp(stdout, stderr io.Writer) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return writeLabs(stdout, []lab.Info{info}, asJSON)
+			return writeLabs(stdout, []lab.Info{info}, format)
 		},
 	}
 	flags := cmd.Flags()
@@ -180,7 +183,7 @@ func labUp(stdout, stderr io.Writer) *cobra.Command {
 	flags.IntVar(&pods, "pods", 1, "pods on each node")
 	flags.IntVar(&mtu, "mtu", 1500, "MTU of the link in bytes")
 	flags.StringSliceVar(&cniPath, "cni-path", nil, "folders to search for CNI plugins, before the usual ones")
-	flags.BoolVar(&asJSON, "json", false, "print JSON")
+	out.add(flags, plainFormats())
 	kube.add(flags)
 	return cmd
 }
@@ -203,34 +206,37 @@ func specsOf(networks []string, like lab.Spec, nodes, pods int) ([]lab.Spec, err
 }
 
 func labList(stdout, stderr io.Writer) *cobra.Command {
-	var asJSON bool
+	var out outputFlags
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "list the running labs and their namespaces",
-		Example: "  cnibench lab list --json",
+		Example: "  cnibench lab list -o json",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			format, _, err := out.resolve(cmd.Flags())
+			if err != nil {
+				return err
+			}
 			reapFirst(cmd.Context(), "lab list", stderr)
 			infos, err := lab.List(lab.Options{Dir: stateDir()})
 			if err != nil {
 				return err
 			}
-			return writeLabs(stdout, infos, asJSON)
+			return writeLabs(stdout, infos, format)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	out.add(cmd.Flags(), plainFormats())
 	return cmd
 }
 
-func writeLabs(w io.Writer, infos []lab.Info, asJSON bool) error {
-	if asJSON {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		if infos == nil {
-			infos = []lab.Info{}
-		}
-		return enc.Encode(infos)
+func writeLabs(w io.Writer, infos []lab.Info, format string) error {
+	if infos == nil {
+		infos = []lab.Info{} // in JSON a list too
 	}
+	return printValue(w, format, infos, func(w io.Writer) error { return writeLabTable(w, infos) })
+}
+
+func writeLabTable(w io.Writer, infos []lab.Info) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, l := range infos {
 		state := "left by a killed command: the next command as root clears it"

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -39,15 +38,19 @@ type listed struct {
 }
 
 func listCommand(stdout io.Writer) *cobra.Command {
-	var asJSON bool
+	var out outputFlags
 	subjects := []string{"networks", "workloads", "links", "profiles", "probes", "papers", "service-proxies"}
 	cmd := &cobra.Command{
 		Use:       "list networks|workloads|links|profiles|probes|papers|service-proxies",
 		Short:     "list networks, workloads, links, profiles, probes and papers, and what is missing on this machine",
-		Example:   "  cnibench list networks\n  cnibench list workloads --json",
+		Example:   "  cnibench list networks\n  cnibench list workloads -o json",
 		ValidArgs: subjects,
 		Args:      usageArgs(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			format, _, err := out.resolve(cmd.Flags())
+			if err != nil {
+				return err
+			}
 			var rows []listed
 			switch args[0] {
 			case "networks":
@@ -63,12 +66,10 @@ func listCommand(stdout io.Writer) *cobra.Command {
 			case "service-proxies":
 				rows = listServiceProxies()
 			case "profiles":
-				var err error
 				if rows, err = listProfiles(); err != nil {
 					return err
 				}
 			case "papers":
-				var err error
 				if rows, err = listPapers(); err != nil {
 					return err
 				}
@@ -77,15 +78,10 @@ func listCommand(stdout io.Writer) *cobra.Command {
 			if args[0] == "networks" {
 				write = writeNetworks
 			}
-			if asJSON {
-				enc := json.NewEncoder(stdout)
-				enc.SetIndent("", "  ")
-				return enc.Encode(rows)
-			}
-			return write(stdout, rows)
+			return printValue(stdout, format, rows, func(w io.Writer) error { return write(w, rows) })
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	out.add(cmd.Flags(), plainFormats())
 	return cmd
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/campaign"
 )
 
+// loadCampaign reads the campaign in a file, or in text where that is given.
 func loadCampaign(path string, text []byte, testbed string, stderr io.Writer) (campaign.Campaign, error) {
 	var c campaign.Campaign
 	var err error

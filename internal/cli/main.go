@@ -18,35 +18,13 @@ import (
 	"github.com/cnibench/cnibench/internal/plain"
 )
 
-// The exit statuses.
-const (
-	exitOK            = 0
-	exitFailed        = 1
-	exitUsage         = 2
-	exitRegression    = 3
-	exitSamplesFailed = 4
-	exitUndecided     = 5
-)
-
-// exitTable is the table of exit statuses: one line each, for help and documents.
-func exitTable() []string {
-	return []string{
-		fmt.Sprintf("%d  success", exitOK),
-		fmt.Sprintf("%d  failure", exitFailed),
-		fmt.Sprintf("%d  wrong usage or bad input", exitUsage),
-		fmt.Sprintf("%d  compare: a cell got worse or broke (see --fail-on)", exitRegression),
-		fmt.Sprintf("%d  run: finished, but samples failed and no retry replaced them", exitSamplesFailed),
-		fmt.Sprintf("%d  compare --fail-on undecided: no cell got worse, but some cannot be decided", exitUndecided),
-	}
-}
-
 // usageError is wrong usage or bad input: exit status 2.
 type usageError struct{ err error }
 
 func (e usageError) Error() string { return e.err.Error() }
 func (e usageError) Unwrap() error { return e.err }
 
-// Main runs the command line and returns the exit status (see exitTable).
+// Main runs the command line and returns the exit status (see ExitStatuses).
 func Main(args []string, stdout, stderr io.Writer) int {
 	if handled, exit := network.RunAsPlugin(os.Args[0], os.Environ()); handled {
 		return exit
@@ -131,24 +109,9 @@ func printError(w io.Writer, err error) {
 	}
 }
 
-// rootLong is the help of the program.
-func rootLong() string {
-	return `cnibench compares Kubernetes pod networks (CNI plugins) with the bare network
-under them, and reports how certain each figure is.
-
-On one machine with root it builds its own testbed, the lab, from network
-namespaces; nothing is created in the machine's own namespace. It also measures
-clusters (--context) and bare machines (--testbed hosts).
-
-Exit statuses:
-  ` + strings.Join(exitTable(), "\n  ") + `
-
-Colour is used on terminals only, and never when NO_COLOR is set.`
-}
-
 // Root is the tree of commands.
 func Root(stdout, stderr io.Writer) *cobra.Command {
-	said := &messages{w: stderr}
+	said, results := &messages{w: stderr}, &screen{w: stdout}
 	root := &cobra.Command{
 		Use:   "cnibench",
 		Short: "measure what a Kubernetes pod network costs",
@@ -171,32 +134,35 @@ func Root(stdout, stderr io.Writer) *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.PersistentFlags().BoolVarP(&said.quiet, "quiet", "q", false, "print results and errors only, no progress or notes")
 	root.PersistentFlags().BoolVarP(&said.verbose, "verbose", "v", false, "report every sample that run measures")
+	root.PersistentFlags().StringVar(&results.color, "color", colorAuto, "colour: auto (on terminals, unless NO_COLOR is set), always, never")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if said.quiet && said.verbose {
 			return usageError{errors.New("--quiet and --verbose contradict each other: use one of them")}
 		}
-		return nil
+		return oneOf("color", results.color, colors())
 	}
 	root.AddCommand(
-		initCommand(stdout),
-		runCommand(stdout, said),
-		reportCommand(stdout),
-		compareCommand(stdout, said),
-		reproduceCommand(stdout, said),
-		explainCommand(stdout),
-		recommendCommand(stdout),
-		doctorCommand(stdout),
-		listCommand(stdout),
-		labCommand(stdout, said),
+		initCommand(results),
+		runCommand(results, said),
+		reportCommand(results),
+		compareCommand(results, said),
+		reproduceCommand(results, said),
+		explainCommand(results),
+		recommendCommand(results),
+		doctorCommand(results),
+		listCommand(results),
+		labCommand(results, said),
 		hostsCommand(said),
-		pushCommand(stdout),
-		imageCommand(stdout, said),
-		cleanCommand(stdout, said),
-		rbacCommand(stdout, said),
-		versionCommand(stdout),
-		agentCommand(stdout),
+		pushCommand(results),
+		imageCommand(results, said),
+		cleanCommand(results, said),
+		rbacCommand(results, said),
+		versionCommand(results),
+		agentCommand(stdout), // its peer speaks a protocol and has no terminal
 		tunnelCommand(),
 	)
+	root.AddCommand(topics()...)
+	refuseUnknownHelp(root)
 	return root
 }
 
@@ -208,22 +174,6 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 		}
 		return nil
 	}
-}
-
-// jsonFlag gives a command with --format the flag --json, for those who know it
-// from other commands. formatAsked is what both together ask for.
-func jsonFlag(cmd *cobra.Command, asJSON *bool) {
-	cmd.Flags().BoolVar(asJSON, "json", false, "print JSON: the same as --format json")
-}
-
-func formatAsked(cmd *cobra.Command, format string, asJSON bool) (string, error) {
-	if !asJSON {
-		return format, nil
-	}
-	if cmd.Flags().Changed("format") && format != "json" {
-		return "", usageError{fmt.Errorf("--json and --format %s contradict each other: use one of them", format)}
-	}
-	return "json", nil
 }
 
 // oneOf refuses a flag's value that is not in the list.

@@ -19,14 +19,16 @@ func (m *messages) Write(p []byte) (int, error) {
 // screenOf is the stream behind w, which may be a terminal; nil where -q
 // silences it.
 func screenOf(w io.Writer) io.Writer {
-	m, ok := w.(*messages)
-	switch {
-	case !ok:
-		return w
-	case m.quiet:
-		return nil
+	switch s := w.(type) {
+	case *screen:
+		return s.w
+	case *messages:
+		if s.quiet {
+			return nil
+		}
+		return s.w
 	}
-	return m.w
+	return w
 }
 
 // isVerbose reports whether -v was given.

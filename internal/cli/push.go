@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 
@@ -11,7 +10,7 @@ import (
 )
 
 func pushCommand(stdout io.Writer) *cobra.Command {
-	var asJSON bool
+	var out outputFlags
 	cmd := &cobra.Command{
 		Use:   "push postgres://USER@HOST/DATABASE DIR [DIR ...]",
 		Short: "copy result directories into a PostgreSQL database",
@@ -25,6 +24,10 @@ sslmode in the address or in PGSSLMODE asks for less.`,
 		Example: "  cnibench push postgres://bench@db.example/results results/latest",
 		Args:    usageArgs(cobra.MinimumNArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			format, _, err := out.resolve(cmd.Flags())
+			if err != nil {
+				return err
+			}
 			all := []sink.Pushed{}
 			for _, dir := range args[1:] {
 				p, err := sink.Push(cmd.Context(), args[0], dir)
@@ -32,18 +35,13 @@ sslmode in the address or in PGSSLMODE asks for less.`,
 					return err
 				}
 				all = append(all, p)
-				if !asJSON {
+				if format == formatTerminal { // at once: the next may take minutes
 					fmt.Fprintf(stdout, "%s: %d records, %d of them new, as campaign %s\n", dir, p.Samples, p.New, p.CampaignID)
 				}
 			}
-			if !asJSON {
-				return nil
-			}
-			enc := json.NewEncoder(stdout)
-			enc.SetIndent("", "  ")
-			return enc.Encode(all)
+			return printValue(stdout, format, all, func(io.Writer) error { return nil })
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	out.add(cmd.Flags(), plainFormats())
 	return cmd
 }

@@ -1,16 +1,21 @@
 package cli
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
 	"github.com/cnibench/cnibench/internal/kube"
 )
 
 func rbacCommand(stdout, stderr io.Writer) *cobra.Command {
 	var rights kube.RBAC
+	var out outputFlags
 	cmd := &cobra.Command{
 		Use:   "rbac",
 		Short: "print the least rights that a campaign needs in a Kubernetes cluster",
@@ -35,14 +40,23 @@ what is missing.`,
   cnibench rbac --service-account ci/bench --without-detection
   cnibench rbac --namespace team-a --user alice | kubectl apply -f -`,
 		Args: usageArgs(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			format, _, err := out.resolve(cmd.Flags())
+			if err != nil {
+				return err
+			}
 			if rights.User == "" && rights.ServiceAccount == "" {
 				fmt.Fprintln(stderr, "these roles have no subject: name one with --user or --service-account")
 			}
-			if err := rights.Write(stdout); err != nil {
+			var b bytes.Buffer
+			if err := rights.Write(&b); err != nil {
 				return usageError{err}
 			}
-			return nil
+			if format == formatJSON {
+				return writeList(stdout, b.String())
+			}
+			_, err = stdout.Write(b.Bytes())
+			return err
 		},
 	}
 	flags := cmd.Flags()
@@ -51,5 +65,24 @@ what is missing.`,
 	flags.StringVar(&rights.Namespace, "namespace", "", "an existing namespace: limit the rights to it")
 	flags.BoolVar(&rights.HostNetwork, "host-network", false, "let pods of the printed namespace into their nodes' network, which the baseline needs")
 	flags.BoolVar(&rights.WithoutDetection, "without-detection", false, "leave out the only rights outside the namespace, which find out about nodes and network")
+	out.add(flags, []string{formatYAML, formatJSON})
 	return cmd
+}
+
+// writeList writes objects of Kubernetes, which are documents of YAML, as one List in
+// JSON.
+func writeList(w io.Writer, documents string) error {
+	list := struct {
+		APIVersion string            `json:"apiVersion"`
+		Kind       string            `json:"kind"`
+		Items      []json.RawMessage `json:"items"`
+	}{"v1", "List", nil}
+	for _, doc := range strings.Split(documents, "\n---\n") {
+		item, err := yaml.YAMLToJSON([]byte(doc))
+		if err != nil {
+			return err
+		}
+		list.Items = append(list.Items, item)
+	}
+	return writeJSON(w, list)
 }

@@ -7,17 +7,50 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
+// questionFlags are those of recommend that say what is asked.
+type questionFlags struct {
+	stat.Question
+	goal               string
+	services, policies int
+}
+
+// question is what the flags ask.
+func (f *questionFlags) question(flags *pflag.FlagSet) (stat.Question, error) {
+	q := f.Question
+	if f.goal == "" {
+		return q, usageError{errors.New("a goal is needed: --for " + strings.Join(goalNames(), "|"))}
+	}
+	if err := oneOf("for", f.goal, goalNames()); err != nil {
+		return q, err
+	}
+	if q.Protocol != "" {
+		if err := oneOf("protocol", q.Protocol, []string{"tcp", "udp"}); err != nil {
+			return q, err
+		}
+	}
+	if q.MessageBytes < 0 || flags.Changed("message-bytes") && q.MessageBytes == 0 {
+		return q, usageError{errors.New("--message-bytes: want at least 1")}
+	}
+	if flags.Changed("services") {
+		q.Services = &f.services
+	}
+	if flags.Changed("policies") {
+		q.Policies = &f.policies
+	}
+	q.Goal = stat.Goal(f.goal)
+	return q, nil
+}
+
 func recommendCommand(stdout io.Writer) *cobra.Command {
-	var goal string
-	var q stat.Question
-	var services, policies int
-	var asJSON bool
+	var f questionFlags
+	var out outputFlags
 	cmd := &cobra.Command{
 		Use:   "recommend DIR",
 		Short: "recommend a network and profile, with the certainty and what would settle it",
@@ -33,41 +66,30 @@ is smallest. There are no weights. The rules are in docs/recommend.md.`,
   cnibench recommend results/latest --for latency --message-bytes 64 --protocol tcp`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if goal == "" {
-				return usageError{errors.New("a goal is needed: --for " + strings.Join(goalNames(), "|"))}
-			}
-			if err := oneOf("for", goal, goalNames()); err != nil {
+			format, _, err := out.resolve(cmd.Flags())
+			if err != nil {
 				return err
 			}
-			if q.Protocol != "" {
-				if err := oneOf("protocol", q.Protocol, []string{"tcp", "udp"}); err != nil {
-					return err
-				}
+			q, err := f.question(cmd.Flags())
+			if err != nil {
+				return err
 			}
-			if q.MessageBytes < 0 || cmd.Flags().Changed("message-bytes") && q.MessageBytes == 0 {
-				return usageError{errors.New("--message-bytes: want at least 1")}
-			}
-			if cmd.Flags().Changed("services") {
-				q.Services = &services
-			}
-			if cmd.Flags().Changed("policies") {
-				q.Policies = &policies
-			}
-			q.Goal = stat.Goal(goal)
 			rec, env, err := recommendDir(args[0], q)
 			if err != nil {
 				return usageError{err}
 			}
-			return report.WriteRecommendation(stdout, rec, env, asJSON, reportOptions(stdout))
+			return inFormat(stdout, format, func(w io.Writer, format string) error {
+				return report.WriteRecommendation(w, rec, env, format == formatJSON, reportOptions(stdout))
+			})
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&goal, "for", "", strings.Join(goalNames(), ", "))
-	flags.IntVar(&q.MessageBytes, "message-bytes", 0, "only traffic with messages of this size (default: all)")
-	flags.StringVar(&q.Protocol, "protocol", "", "only traffic over tcp or udp (default: both)")
-	flags.IntVar(&services, "services", 0, "only with this many services programmed (default: all)")
-	flags.IntVar(&policies, "policies", 0, "only with this many policies (default: all)")
-	flags.BoolVar(&asJSON, "json", false, "print JSON")
+	flags.StringVar(&f.goal, "for", "", strings.Join(goalNames(), ", "))
+	flags.IntVar(&f.MessageBytes, "message-bytes", 0, "only traffic with messages of this size (default: all)")
+	flags.StringVar(&f.Protocol, "protocol", "", "only traffic over tcp or udp (default: both)")
+	flags.IntVar(&f.services, "services", 0, "only with this many services programmed (default: all)")
+	flags.IntVar(&f.policies, "policies", 0, "only with this many policies (default: all)")
+	out.add(flags, plainFormats())
 	return cmd
 }
 

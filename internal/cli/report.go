@@ -6,7 +6,7 @@ import (
 	"io"
 	"path/filepath"
 	"runtime/debug"
-	"strings"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -20,29 +20,27 @@ import (
 )
 
 func reportCommand(stdout io.Writer) *cobra.Command {
-	var format, output string
-	var long, asJSON bool
+	var out outputFlags
+	var long bool
 	cmd := &cobra.Command{
 		Use:   "report DIR",
 		Short: "show the results in a directory; measures and changes nothing",
-		Long: `report shows the results on one screen, or with --long in all tables. The other
+		Long: `report shows the results on one screen, or with -o wide in all tables. The other
 formats are always complete.
 
 csv and parquet have one row for each cell, metric and statistic; benchfmt has
 every block, for benchstat; prometheus is for node_exporter's textfile collector,
 and dashboards/grafana.json reads it.`,
 		Example: `  cnibench report results/latest
-  cnibench report results/latest --long
-  cnibench report results/latest --format html -o report.html`,
+  cnibench report results/latest -o wide
+  cnibench report results/latest -o html --to report.html`,
 		Args: usageArgs(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if format, err = formatAsked(cmd, format, asJSON); err != nil {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			format, file, err := out.resolve(cmd.Flags())
+			if err != nil {
 				return err
 			}
-			if err := oneOf("format", format, report.Formats()); err != nil {
-				return err
-			}
-			if long && format != "terminal" {
+			if long && format != formatTerminal && format != formatWide {
 				return usageError{fmt.Errorf("--long is for the terminal: %s is always complete", format)}
 			}
 			in, err := readInput(args[0], report.NeedsOf(format))
@@ -50,21 +48,32 @@ and dashboards/grafana.json reads it.`,
 				return usageError{err}
 			}
 			opt := reportOptions(stdout)
-			if output != "" {
+			if file != "" {
 				opt = report.Options{Width: 80}
 			}
 			opt.Long = long
-			if output != "" {
-				return writeReport(output, format, in, opt)
-			}
-			return report.Write(stdout, format, in, opt)
+			return printTo(stdout, file, func(w io.Writer) error { return printReport(w, format, in, opt) })
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "terminal", strings.Join(report.Formats(), ", "))
-	jsonFlag(cmd, &asJSON)
-	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this file, atomically")
-	cmd.Flags().BoolVar(&long, "long", false, "on a terminal: all tables and warnings instead of one screen")
+	out.add(cmd.Flags(), reportFormats())
+	out.addFile(cmd.Flags(), "", "write to this file, atomically")
+	out.addFormat(cmd.Flags())
+	cmd.Flags().BoolVar(&long, "long", false, "the same as -o wide: all tables and warnings instead of one screen")
 	return cmd
+}
+
+// reportFormats are those of a report: two more than package report has.
+func reportFormats() []string {
+	rest := slices.DeleteFunc(report.Formats(), func(f string) bool { return f == formatTerminal || f == formatJSON })
+	return append([]string{formatTerminal, formatWide, formatJSON, formatYAML}, rest...)
+}
+
+// printReport writes a report in one of reportFormats.
+func printReport(w io.Writer, format string, in report.Input, opt report.Options) error {
+	if format == formatWide {
+		format, opt.Long = formatTerminal, true
+	}
+	return inFormat(w, format, func(w io.Writer, format string) error { return report.Write(w, format, in, opt) })
 }
 
 // recordedKnown is known for the copy of a campaign in a result directory.

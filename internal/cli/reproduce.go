@@ -81,7 +81,7 @@ records of any campaign with the study.`,
 		},
 	}
 	flags := cmd.Flags()
-	f.run.add(flags)
+	f.run.add(flags, []string{formatTerminal, formatJSON, formatYAML, "html", "markdown"})
 	flags.DurationVar(&f.budget, "for", 0, "measure the cells of as many claims as fit into this time, such as 10m (default: all claims, for the time in the study's campaign)")
 	flags.BoolVar(&f.quick, "quick", false, "deprecated: the same as --for 10m")
 	flags.StringVar(&f.from, "from", "", "measure nothing: compare the records in this result directory with the study; --out writes the reports to a directory")
@@ -94,7 +94,7 @@ records of any campaign with the study.`,
 
 // check refuses flags that contradict each other.
 func (f *reproduceFlags) check(flags *pflag.FlagSet) error {
-	if err := f.run.check(flags.Changed("seed")); err != nil {
+	if err := f.run.check(flags); err != nil {
 		return err
 	}
 	if f.quick && f.budget == 0 {
@@ -226,11 +226,9 @@ func (f reproduceFlags) show(p paper.Paper, from, into string, stdout, stderr io
 			return err
 		}
 	}
-	format := "terminal"
-	if f.run.json {
-		format = "json"
-	}
-	return report.WriteReproduction(stdout, format, out, reportOptions(stdout))
+	return inFormat(stdout, f.run.format, func(w io.Writer, format string) error {
+		return report.WriteReproduction(w, format, out, reportOptions(stdout))
+	})
 }
 
 // recordedResults reads a result directory for claims.

@@ -2,13 +2,14 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,8 +40,12 @@ type runFlags struct {
 	nullTest  bool
 	live      bool
 	dryRun    bool
-	json      bool
-	cniPath   []string
+	// file is the campaign file of -f.
+	file string
+	// output are the flags of the format, format what they ask for.
+	output  outputFlags
+	format  string
+	cniPath []string
 	// builtin replaces a campaign file; text is then the campaign, and that of a
 	// file which --for changes.
 	builtin builtinFlags
@@ -84,24 +89,33 @@ func runCommand(stdout, stderr io.Writer) *cobra.Command {
   cnibench run examples/quickstart.yaml --resume --out results/latest`,
 		Args: usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.check(cmd.Flags().Changed("seed")); err != nil {
+			if err := f.check(cmd.Flags()); err != nil {
 				return err
 			}
-			path, err := f.campaignText(args)
+			path, err := f.campaignText(args, cmd.InOrStdin())
 			if err != nil {
 				return err
 			}
 			return runCampaign(cmd.Context(), path, f, cmd.InOrStdin(), stdout, stderr)
 		},
 	}
-	f.add(cmd.Flags())
+	f.add(cmd.Flags(), []string{formatTerminal, formatWide, formatJSON, formatYAML, "markdown"})
 	f.builtin.add(cmd.Flags())
+	cmd.Flags().StringVarP(&f.file, "file", "f", "", "the campaign file, in place of the argument; - is standard input")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "start a built-in campaign on a cluster without asking")
 	return cmd
 }
 
 // check refuses flags that contradict each other, and draws a seed where none is given.
-func (f *runFlags) check(seeded bool) error {
+func (f *runFlags) check(flags *pflag.FlagSet) error {
+	seeded := flags.Changed("seed")
+	var err error
+	if f.format, _, err = f.output.resolve(flags); err != nil {
+		return err
+	}
+	if f.dryRun && !slices.Contains(plainFormats(), f.format) {
+		return usageError{fmt.Errorf("-o %s is for a result and --dry-run prints a plan: want one of %s", f.format, strings.Join(plainFormats(), ", "))}
+	}
 	if f.resume && f.out == "" {
 		return usageError{errors.New("--resume needs --out DIR: the result directory to resume")}
 	}
@@ -121,7 +135,8 @@ func (f *runFlags) check(seeded bool) error {
 }
 
 // add defines the flags of run.
-func (f *runFlags) add(flags *pflag.FlagSet) {
+func (f *runFlags) add(flags *pflag.FlagSet, formats []string) {
+	f.output.add(flags, formats)
 	flags.StringVar(&f.testbed, "testbed", "", "where to run, in place of the campaign's: lab, hosts or kubernetes")
 	f.hosts.add(flags)
 	f.cluster.add(flags)
@@ -135,7 +150,6 @@ func (f *runFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.nullTest, "null-test", false, "measure each network twice and compare it with itself: the difference is this machine's noise")
 	flags.BoolVar(&f.live, "live", false, "serve the growing report on loopback during the run")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print the plan, the number of samples, the expected time and the tools' command lines, without measuring")
-	flags.BoolVar(&f.json, "json", false, "print the result, or with --dry-run the plan, as JSON")
 	flags.StringSliceVar(&f.cniPath, "cni-path", nil, "folders to search for CNI plugins, before the usual ones")
 }
 
@@ -173,7 +187,7 @@ func runCampaign(ctx context.Context, path string, f runFlags, in io.Reader, std
 		if c.Testbed == campaign.Hosts || f.allowTuning {
 			tuning = hosts.TuneTime
 		}
-		return dryRun(stdout, c, newPlan(c, f), tuning, f.json)
+		return dryRun(stdout, c, newPlan(c, f), tuning, f.format)
 	}
 	for _, note := range c.Notes() {
 		fmt.Fprintln(stderr, "note: "+note)
@@ -209,7 +223,7 @@ func runOn(ctx context.Context, bed testbed.Testbed, path string, c campaign.Cam
 	sum, err := measure(ctx, c, bed, into, f, stderr)
 	if lost := (*testbed.LostError)(nil); f.hosts.keepGoing && sum.Stopped != "" && errors.As(err, &lost) {
 		// All is measured that could be; what is left to do on the host is said.
-		return into.dir.Path, errors.Join(showRun(into.dir.Path, sum, f.json, stdout, stderr), into.dir.Close(), err)
+		return into.dir.Path, errors.Join(showRun(into.dir.Path, sum, f.format, stdout, stderr), into.dir.Close(), err)
 	}
 	if other := (*bench.ElsewhereError)(nil); errors.As(err, &other) {
 		return "", errors.Join(usageError{fmt.Errorf("%s: cannot resume: %w\nresume it there, name a new directory with --out, or say --allow-changed-environment", f.out, err)}, into.dir.Close())
@@ -222,10 +236,8 @@ func runOn(ctx context.Context, bed testbed.Testbed, path string, c campaign.Cam
 		fmt.Fprintf(stderr, "stopped after %d blocks: %s\n", sum.Blocks, sum.Stopped)
 		return into.dir.Path, f.study.show(into.dir.Path)
 	}
-	return into.dir.Path, showRun(into.dir.Path, sum, f.json, stdout, stderr)
+	return into.dir.Path, showRun(into.dir.Path, sum, f.format, stdout, stderr)
 }
-
-// loadCampaign reads the campaign in a file, or in text where that is given.
 
 // openLab makes the lab testbed; it builds nothing yet, but clears what killed
 // runs left.
@@ -277,7 +289,7 @@ func measure(ctx context.Context, c campaign.Campaign, bed testbed.Testbed, into
 }
 
 // showRun writes report.html and prints the answer.
-func showRun(dir string, sum bench.Summary, asJSON bool, stdout, stderr io.Writer) error {
+func showRun(dir string, sum bench.Summary, format string, stdout, stderr io.Writer) error {
 	in, err := readInput(dir, report.NeedsOf("html"))
 	if err != nil {
 		return err
@@ -290,11 +302,7 @@ func showRun(dir string, sum bench.Summary, asJSON bool, stdout, stderr io.Write
 	if sum.WallSeconds > 0 {
 		fmt.Fprintf(stderr, "%.0f %% of the time was spent measuring (warm-up and window, from the third block on)\n", 100*sum.MeasuringSeconds/sum.WallSeconds)
 	}
-	format := "terminal"
-	if asJSON {
-		format = "json"
-	}
-	if err := report.Write(stdout, format, in, reportOptions(stdout)); err != nil {
+	if err := printReport(stdout, format, in, reportOptions(stdout)); err != nil {
 		return err
 	}
 	fmt.Fprintf(stderr, "report: %s\n", html)
@@ -329,7 +337,7 @@ type planned struct {
 }
 
 // dryRun shows the plan; tuning is what changing a profile takes.
-func dryRun(w io.Writer, c campaign.Campaign, p plan.Plan, tuning time.Duration, asJSON bool) error {
+func dryRun(w io.Writer, c campaign.Campaign, p plan.Plan, tuning time.Duration, format string) error {
 	out := planned{Plan: p}
 	out.Samples.Least, out.Samples.Most = p.MinBlocks*len(p.Cells), p.MaxBlocks*len(p.Cells)
 	tools, err := toolTime(c, p)
@@ -341,11 +349,15 @@ func dryRun(w io.Writer, c campaign.Campaign, p plan.Plan, tuning time.Duration,
 	if out.Commands, err = commands(c, p); err != nil {
 		return err
 	}
-	if asJSON {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(out)
-	}
+	return printValue(w, format, out, func(w io.Writer) error {
+		writePlan(w, c, out, least, most)
+		return nil
+	})
+}
+
+// writePlan writes a plan for a terminal; least and most are the expected time.
+func writePlan(w io.Writer, c campaign.Campaign, out planned, least, most time.Duration) {
+	p := out.Plan
 	fmt.Fprintf(w, "%s: %d cells, %d to %d blocks, %d to %d samples, seed %d\n",
 		c.Name, len(p.Cells), p.MinBlocks, p.MaxBlocks, out.Samples.Least, out.Samples.Most, p.Seed)
 	fmt.Fprintf(w, "expected time: %s to %s\n", least.Round(time.Second), most.Round(time.Second))
@@ -371,5 +383,4 @@ func dryRun(w io.Writer, c campaign.Campaign, p plan.Plan, tuning time.Duration,
 	for _, l := range out.Commands {
 		fmt.Fprintf(w, "\n%s\n  server: %s\n  client: %s\n", l.Cell, l.Server, l.Client)
 	}
-	return nil
 }

@@ -130,7 +130,8 @@ func parses(args []string, prose bool) error {
 	if len(args) == 1 && slices.Contains([]string{"--help", "--version"}, args[0]) {
 		return nil
 	}
-	top.InitDefaultCompletionCmd(args...) // as when it is run
+	top.InitDefaultHelpCmd() // as when it is run
+	top.InitDefaultCompletionCmd(args...)
 	cmd, rest, err := top.Find(args)
 	if err != nil {
 		return err

@@ -22,6 +22,10 @@ type CompareOptions struct {
 	Tools func(result.Cell) []string
 	// KnownTools are all that Tools can name. Any other tool matters for every cell.
 	KnownTools []string
+	// Plugins names the CNI plugins that a network of the lab uses; known is false for
+	// a network that is not in the program's list. Nil: every plugin matters for every
+	// cell but the baseline's.
+	Plugins func(network string) (names []string, known bool)
 }
 
 // Verdict is what is said of a cell that both sides have.
@@ -80,7 +84,8 @@ type Comparison struct {
 	OnlyBase []result.Cell `json:"only_base,omitempty"`
 	OnlyNew  []result.Cell `json:"only_new,omitempty"`
 	// Differences names what differs between the environments and matters for a
-	// compared cell, "kernel: 6.1 → 6.18".
+	// compared cell, "kernel: 6.1 → 6.18". Where it matters for some cells only, these
+	// are named.
 	Differences []string `json:"differences,omitempty"`
 	// Harmless names what differs and matters for no compared cell.
 	Harmless []string `json:"harmless_differences,omitempty"`

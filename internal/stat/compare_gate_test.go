@@ -3,6 +3,7 @@ package stat
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,8 +43,8 @@ func TestDifferencesThatMatter(t *testing.T) {
 		"version, native":         {[]result.Cell{native}, env("2", "3.12", "1.1", base.Clusters["c"].Nodes), []string{"cnibench: 1 → 2"}, nil, ""},
 		"version, tool":           {[]result.Cell{tool}, env("2", "3.12", "1.1", base.Clusters["c"].Nodes), nil, []string{"cnibench: 1 → 2"}, ""},
 		"version, tool in a lab":  {[]result.Cell{tool}, env("2", "3.12", "1.1", base.Clusters["c"].Nodes), []string{"cnibench: 1 → 2"}, nil, "lab"},
-		"version, both":           {[]result.Cell{native, tool}, env("2", "3.12", "1.1", base.Clusters["c"].Nodes), []string{"cnibench: 1 → 2 (matters for 1 of 2 cells)"}, nil, ""},
-		"tool":                    {[]result.Cell{native, tool}, env("1", "3.16", "1.1", base.Clusters["c"].Nodes), []string{"version of iperf3: 3.12 → 3.16 (matters for 1 of 2 cells)"}, nil, ""},
+		"version, both":           {[]result.Cell{native, tool}, env("2", "3.12", "1.1", base.Clusters["c"].Nodes), []string{"cnibench: 1 → 2 (matters for 1 of 2 cells: x tcp_stream 1472 B)"}, nil, ""},
+		"tool":                    {[]result.Cell{native, tool}, env("1", "3.16", "1.1", base.Clusters["c"].Nodes), []string{"version of iperf3: 3.12 → 3.16 (matters for 1 of 2 cells: x iperf3 1472 B)"}, nil, ""},
 		"plugin":                  {[]result.Cell{native}, env("1", "3.12", "1.2", base.Clusters["c"].Nodes), []string{"version of cni/bridge: 1.1 → 1.2"}, nil, ""},
 		"plugin, baseline only":   {[]result.Cell{native.Baseline()}, env("1", "3.12", "1.2", base.Clusters["c"].Nodes), nil, []string{"version of cni/bridge: 1.1 → 1.2"}, ""},
 		"renamed node":            {[]result.Cell{native}, env("1", "3.12", "1.1", map[string]result.NodeFacts{"n9": {OS: "Debian 12", Kernel: "6.1", CPUs: 4, MemoryBytes: 2}}), nil, []string{"cluster c: nodes: n1 → n9", "pod-client-1 on n1: a place of the campaign → (absent)", "pod-client-1 on n9: (absent) → a place of the campaign"}, ""},
@@ -61,6 +62,76 @@ func TestDifferencesThatMatter(t *testing.T) {
 		got := Compare(Side{samples, from}, Side{samples, c.next}, CompareOptions{Threshold: 0.03, Tools: toolsOf, KnownTools: []string{"iperf3"}})
 		if !slices.Equal(got.Differences, c.differ) || !slices.Equal(got.Harmless, c.harmless) {
 			t.Errorf("%s: differences %q, want %q; harmless %q, want %q", name, got.Differences, c.differ, got.Harmless, c.harmless)
+		}
+	}
+}
+
+// TestPluginsOfOneNetwork: another version of a CNI plugin matters for the networks that
+// use it; networks of a campaign's own conflists may use any.
+func TestPluginsOfOneNetwork(t *testing.T) {
+	uses, other, own := cellOf("uses"), cellOf("other"), cellOf("own")
+	plugins := func(network string) ([]string, bool) {
+		return map[string][]string{"uses": {"bridge", "host-local"}, "other": {"host-local"}}[network], network != "own"
+	}
+	env := func(version string) result.Environment {
+		return result.Environment{Testbed: "lab", Tools: map[string]string{"cni/bridge": version}}
+	}
+	for name, c := range map[string]struct {
+		cells            []result.Cell
+		differ, harmless []string
+	}{
+		"one of two":        {[]result.Cell{uses, other}, []string{"version of cni/bridge: 1.1 → 1.2 (matters for 1 of 2 cells: uses tcp_stream 1472 B)"}, nil},
+		"none":              {[]result.Cell{other}, nil, []string{"version of cni/bridge: 1.1 → 1.2"}},
+		"a network unknown": {[]result.Cell{own}, []string{"version of cni/bridge: 1.1 → 1.2"}, nil},
+	} {
+		var samples []result.Sample
+		for _, x := range c.cells {
+			samples = append(samples, okSample(x, 1, metrics{throughput: 1}))
+		}
+		got := Compare(Side{samples, env("1.1")}, Side{samples, env("1.2")}, CompareOptions{Threshold: 0.03, Plugins: plugins})
+		if !slices.Equal(got.Differences, c.differ) || !slices.Equal(got.Harmless, c.harmless) {
+			t.Errorf("%s: differences %q, want %q; harmless %q, want %q", name, got.Differences, c.differ, got.Harmless, c.harmless)
+		}
+	}
+}
+
+// TestDifferencesNameCells: cells that network and traffic do not distinguish are named
+// with all factors, and a long list is cut.
+func TestDifferencesNameCells(t *testing.T) {
+	at := func(mtu, streams int) result.Cell {
+		c := cellOf("uses")
+		c.MTU, c.Streams = mtu, streams
+		return c
+	}
+	all := []result.Cell{at(1500, 1), at(9000, 1), at(1500, 2)}
+	if got, want := (sides{cells: all}).name(all), "uses pod-to-pod inter-host, unshaped, default_settings, MTU 1500, tcp_stream 1472 B; "+
+		"uses pod-to-pod inter-host, unshaped, default_settings, MTU 9000, tcp_stream 1472 B; uses tcp_stream 1472 B × 2"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	var many []result.Cell
+	for n := range 8 {
+		many = append(many, at(1500, n+1))
+	}
+	if got := (sides{cells: many}).name(many); !strings.HasSuffix(got, "; and 3 more") || strings.Count(got, ";") != mostNamed {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestRenamedNodeWithOtherSettings: a new name of a node matters for no cell only where
+// its places have the same settings.
+func TestRenamedNodeWithOtherSettings(t *testing.T) {
+	cell := cellOf("x")
+	cell.Cluster = "c"
+	env := func(node, rmem string) result.Environment {
+		return result.Environment{Testbed: "kubernetes",
+			Clusters: map[string]result.ClusterFacts{"c": {Nodes: map[string]result.NodeFacts{node: {OS: "Debian 12", Kernel: "6.1", CPUs: 4}}}},
+			Places:   map[string]result.PlaceFacts{"pod-client-1 on " + node: {Node: node, Sysctls: map[string]string{"net.core.rmem_max": rmem}}}}
+	}
+	samples := []result.Sample{okSample(cell, 1, metrics{throughput: 1})}
+	for rmem, refused := range map[string]int{"1": 0, "2": 2} {
+		got := Compare(Side{samples, env("n1", "1")}, Side{samples, env("n9", rmem)}, CompareOptions{Threshold: 0.03})
+		if len(got.Differences) != refused || len(got.Harmless) != 3-refused {
+			t.Errorf("rmem_max %s: differences %q, harmless %q", rmem, got.Differences, got.Harmless)
 		}
 	}
 }

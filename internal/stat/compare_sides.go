@@ -12,7 +12,7 @@ import (
 // differences sorts what differs between the environments into what matters for a
 // compared cell and what does not. With no common cell, everything matters.
 func (c *Comparison) differences(a, b result.Environment, opt CompareOptions) {
-	s := sides{a: a, b: b, tools: opt.Tools, known: opt.KnownTools}
+	s := sides{a: a, b: b, tools: opt.Tools, known: opt.KnownTools, plugins: opt.Plugins}
 	for _, f := range []struct{ what, a, b string }{
 		{"testbed", a.Testbed, b.Testbed}, {"OS", a.Host.OS, b.Host.OS},
 	} {
@@ -25,14 +25,14 @@ func (c *Comparison) differences(a, b result.Environment, opt CompareOptions) {
 	}
 	s.networks = slices.Concat(s.cells, c.OnlyBase, c.OnlyNew)
 	for _, change := range result.Changes(a, b) {
-		n := s.affected(change)
+		affected := s.affected(change)
 		switch {
-		case len(s.cells) == 0 || n == len(s.cells):
+		case len(s.cells) == 0 || len(affected) == len(s.cells):
 			c.Differences = append(c.Differences, change.String())
-		case n == 0:
+		case len(affected) == 0:
 			c.Harmless = append(c.Harmless, change.String())
 		default:
-			c.Differences = append(c.Differences, fmt.Sprintf("%s (matters for %d of %d cells)", change, n, len(s.cells)))
+			c.Differences = append(c.Differences, fmt.Sprintf("%s (matters for %d of %d cells: %s)", change, len(affected), len(s.cells), s.name(affected)))
 		}
 	}
 }
@@ -44,16 +44,47 @@ type sides struct {
 	// known are the tools of any workload; cells are those compared, networks those
 	// of either side.
 	known           []string
+	plugins         func(string) ([]string, bool)
 	cells, networks []result.Cell
 }
 
-// affected counts the compared cells that a difference matters for.
-func (s sides) affected(change result.Change) int {
-	n := 0
+// affected are the compared cells that a difference matters for.
+func (s sides) affected(change result.Change) []result.Cell {
+	var out []result.Cell
 	for _, cell := range s.cells {
-		n += count(s.matters(change, cell))
+		if s.matters(change, cell) {
+			out = append(out, cell)
+		}
 	}
-	return n
+	return out
+}
+
+// mostNamed bounds the cells that a difference names.
+const mostNamed = 5
+
+// name names cells by network and traffic, and by all factors where that is not enough.
+func (s sides) name(cells []result.Cell) string {
+	short := func(c result.Cell) string { return c.Network + " " + c.Traffic() }
+	same := map[string]int{}
+	for _, c := range s.cells {
+		same[short(c)]++
+	}
+	var out []string
+	for i, c := range cells {
+		if i == mostNamed {
+			out = append(out, fmt.Sprintf("and %d more", len(cells)-mostNamed))
+			break
+		}
+		name := short(c)
+		if same[name] > 1 {
+			name = c.Describe()
+			if c.IsPair() {
+				name += fmt.Sprintf(", %s to %s", c.ClientNode, c.ServerNode)
+			}
+		}
+		out = append(out, name)
+	}
+	return strings.Join(out, "; ")
 }
 
 func (s sides) matters(change result.Change, cell result.Cell) bool {
@@ -76,12 +107,18 @@ func (s sides) matters(change result.Change, cell result.Cell) bool {
 
 func nodesOf(cluster string) string { return "cluster " + cluster + ": nodes" }
 
-// toolMatters reports whether a cell uses a tool. CNI plugins matter for all cells of
-// pods; what no workload is known to use matters for all.
+// toolMatters reports whether a cell uses a tool. A CNI plugin matters for cells of the
+// networks that use it; what no workload is known to use matters for all.
 func (s sides) toolMatters(tool string, cell result.Cell) bool {
+	plugin, isPlugin := strings.CutPrefix(tool, "cni/")
 	switch {
-	case strings.HasPrefix(tool, "cni/"):
-		return !cell.IsBaseline()
+	case isPlugin && cell.IsBaseline():
+		return false
+	case isPlugin && s.plugins != nil:
+		names, known := s.plugins(cell.Network)
+		return !known || slices.Contains(names, plugin)
+	case isPlugin:
+		return true
 	case s.tools == nil || !slices.Contains(s.known, tool):
 		return true
 	}
@@ -89,12 +126,11 @@ func (s sides) toolMatters(tool string, cell result.Cell) bool {
 }
 
 // placeMatters reports whether a cell is measured at a place: a lab's places begin with
-// the name of their network. A pod on a renamed node is the same place.
+// the name of their network. A pod on a renamed node is the same place if its settings
+// are the same.
 func (s sides) placeMatters(change result.Change, cell result.Cell) bool {
-	if change.What == change.Place { // a place of one side only
-		if _, node, ok := strings.Cut(change.Place, " on "); ok && s.isRenamed(node) {
-			return false
-		}
+	if change.What == change.Place && s.movedAlike(change.Place) {
+		return false
 	}
 	at := func(c result.Cell) bool { return strings.HasPrefix(change.Place, c.Network+" ") }
 	if slices.ContainsFunc(s.networks, at) {
@@ -102,6 +138,31 @@ func (s sides) placeMatters(change result.Change, cell result.Cell) bool {
 		return at(cell) || at(cell.Baseline())
 	}
 	return true
+}
+
+// movedAlike reports whether a place of one side only is on a renamed node, and the
+// other side has the same place on its node with the same settings.
+func (s sides) movedAlike(place string) bool {
+	spot, node, ok := strings.Cut(place, " on ")
+	if !ok || !s.isRenamed(node) {
+		return false
+	}
+	here, there := s.a.Places, s.b.Places
+	if _, inA := here[place]; !inA {
+		here, there = there, here
+	}
+	for other, facts := range there {
+		if _, both := here[other]; !both && strings.HasPrefix(other, spot+" on ") && sameSettings(facts, here[place]) {
+			return true
+		}
+	}
+	return false
+}
+
+// sameSettings reports whether two places have the same kernel, settings, offloads and
+// MTUs.
+func sameSettings(a, b result.PlaceFacts) bool {
+	return a.Kernel == b.Kernel && maps.Equal(a.Sysctls, b.Sysctls) && maps.Equal(a.Offloads, b.Offloads) && maps.Equal(a.MTUs, b.MTUs)
 }
 
 // isRenamed reports whether a node belongs to a cluster whose nodes have only other names.

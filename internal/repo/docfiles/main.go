@@ -1,5 +1,6 @@
 // Command docfiles writes what a package has beside the program: man pages, and
-// completions for bash, zsh and fish, all made from the tree of commands.
+// completions for bash, zsh and fish, all made from the tree of commands. Its test
+// writes docs/cli.md from the same tree.
 //
 //	docfiles DIR
 //
@@ -38,6 +39,7 @@ func write(dir string) error {
 	}
 	root := cli.Root(io.Discard, io.Discard)
 	root.DisableAutoGenTag = true
+	root.InitDefaultCompletionCmd()
 	header := &doc.GenManHeader{Title: "CNIBENCH", Section: "1", Source: "cnibench", Manual: "cnibench"}
 	if err := doc.GenManTree(root, header, man); err != nil {
 		return err

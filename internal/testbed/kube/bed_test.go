@@ -254,7 +254,7 @@ func TestErrorsLeaveNothing(t *testing.T) {
 				p.Status = corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{
 					Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImageNeverPull", Message: "not present"}}}}}
 			}
-		}, "cnibench image -o"},
+		}, "cnibench image --to"},
 		"namespace": {func(c *kubetest.Cluster) {
 			c.Forbidden = func(kind, _ string) bool { return kind == "namespaces" }
 		}, "cnibench rbac"},

@@ -214,7 +214,7 @@ func (c *cluster) sameVersion(st *stand, version string) error {
 			return nil
 		}
 	}
-	return &PodError{Pod: st.pod, Node: st.node, Text: text, Cure: "give the nodes this program's own: cnibench image -o cnibench-image.tar, or name another one with --image"}
+	return &PodError{Pod: st.pod, Node: st.node, Text: text, Cure: "give the nodes this program's own: cnibench image --to cnibench-image.tar, or name another one with --image"}
 }
 
 // nodeToo adds to an error what its node says of itself.

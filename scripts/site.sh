@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Builds the site from the documents of this tree into a folder, and checks its links and
+# headings (mkdocs build --strict). It needs Python 3.10 or later with venv, and a package
+# index that pip can reach.
+#
+#   scripts/site.sh [FOLDER]       default: dist/site
+#
+# With CNIBENCH_SITE_OPTIONAL=1 it succeeds where Python or the package index is missing,
+# and says that no site was built.
+#
+# The programs are those of tools/site/requirements.txt, with pinned versions and hashes, in
+# a virtual environment in the user's cache (CNIBENCH_SITE_VENV names another).
+set -euo pipefail
+
+out=${1:-dist/site}
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+cd "$(dirname "$0")/.."
+
+fail() { echo "site: $*" >&2; exit 1; }
+# lacks ends where this machine cannot build a site at all.
+lacks() {
+	if [ "${CNIBENCH_SITE_OPTIONAL:-}" = 1 ]; then echo "site: not built: $*"; exit 0; fi
+	fail "$*"
+}
+
+# A folder with anything but a site is somebody's own.
+[ -z "$(ls -A "$out")" ] || [ -f "$out/sitemap.xml" ] || fail "$out is not empty and has no site"
+requirements=tools/site/requirements.txt
+venv=${CNIBENCH_SITE_VENV:-${XDG_CACHE_HOME:-$HOME/.cache}/cnibench/site-$(sha256sum "$requirements" | cut -c1-12)}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+if [ ! -x "$venv/bin/mkdocs" ]; then
+	command -v python3 >/dev/null || lacks "python3 is missing: apt-get install python3-venv"
+	# Next to its place, so that an interrupted installation is not taken for a whole one.
+	rm -rf "$venv" "$venv.part"
+	python3 -m venv "$venv.part" >"$work/log" 2>&1 || lacks "python3 has no venv: apt-get install python3-venv"
+	"$venv.part/bin/pip" install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r "$requirements" >"$work/log" 2>&1 || {
+		tail -n 20 "$work/log" >&2
+		rm -rf "$venv.part"
+		lacks "pip cannot install $requirements"
+	}
+	mv "$venv.part" "$venv"
+fi
+go run ./internal/repo/site . "$work"
+# Pages get the date of the last commit, so that the same documents give the same site.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
+export SOURCE_DATE_EPOCH
+NO_MKDOCS_2_WARNING=1 "$venv/bin/python" -m mkdocs build --quiet --strict -f "$work/mkdocs.yml" -d "$work/site"
+find "$out" -mindepth 1 -delete
+cp -r "$work/site/." "$out"
+echo "site: $(find "$out" -name '*.html' | wc -l) pages in $out"
