@@ -217,7 +217,7 @@ func TestPluginsThatMisbehave(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, line := range strings.Fields(string(notes)) {
+			for _, line := range strings.Fields(string(notes))[:1] { // an orphan has a group of its own
 				pid, err := strconv.Atoi(line)
 				if err != nil {
 					t.Fatal(err)
