@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the published tools that cnibench can drive, and Open vSwitch for the
-# networks that have one on each node (Debian and Ubuntu), or with the argument
+# Installs the published tools that cnibench can drive, and what networks run on each
+# node: Open vSwitch, Podman's netavark (Debian and Ubuntu), or with the argument
 # "hosts" what the tests of bare machines need: sshd, Ansible, tuned, PostgreSQL;
 # with "kubernetes" what a lab's Kubernetes needs beside make cluster-binaries.
 #
@@ -18,7 +18,7 @@ set -eu
 # SERVICES is what these packages would run, DAEMONS the processes of those.
 case "${1:-tools}" in
 tools)
-	PACKAGES="iperf3 sockperf netperf redis-server redis-tools wrk nginx-light ethtool nftables openvswitch-switch"
+	PACKAGES="iperf3 sockperf netperf redis-server redis-tools wrk nginx-light ethtool nftables openvswitch-switch netavark"
 	SERVICES="redis-server nginx netperf iperf3 nftables openvswitch-switch"
 	DAEMONS="redis-server nginx netserver iperf3 ovs-vswitchd ovsdb-server" ;;
 hosts)

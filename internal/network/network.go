@@ -134,6 +134,8 @@ func List() []Network {
 		bridge(),
 		dockerBridge(),
 		macvlan(),
+		podmanBridge(),
+		podmanMACVLAN(),
 		flannelVXLAN(),
 		flannelVXLANNoOffload(),
 		flannelHostGW(),

@@ -39,6 +39,7 @@ func OwnPlugins() []OwnPlugin {
 		{Name: "cnibench-weave", Funcs: skel.CNIFuncs{Add: weaveAdd, Del: podDel, Check: podCheck}},
 		{Name: "cnibench-sriov", Funcs: skel.CNIFuncs{Add: sriovAdd, Del: sriovDel, Check: podCheck}},
 		{Name: "cnibench-coordinator", Funcs: skel.CNIFuncs{Add: coordinatorAdd, Del: coordinatorDel, Check: podCheck}},
+		{Name: "cnibench-netavark", Funcs: skel.CNIFuncs{Add: netavarkAdd, Del: netavarkDel, Check: podCheck}, Runs: "netavark"},
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // their steps is seen, and they leave nothing; a second time is like the first. On
 // a busy machine a step may be seen late, so that their order is not held here.
 func TestAddPods(t *testing.T) {
-	for _, name := range []string{"bridge", "calico/direct", "calico/direct-policy"} {
+	for _, name := range []string{"bridge", "calico/direct", "calico/direct-policy", "podman/macvlan"} {
 		t.Run(name, func(t *testing.T) {
 			l := New(options(newRunner(t), t.TempDir()))
 			cell := cells(name)[0]
