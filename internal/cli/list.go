@@ -215,7 +215,7 @@ func writeNetworks(w io.Writer, rows []listed) error {
 		}
 	}
 	b.WriteString("\nreal: the programs that users run. model: rebuilt by cnibench from parts of the kernel. own plugin: a model whose\n" +
-		"pods are attached by a CNI plugin of cnibench. Networks named ladder/ are only steps of\n" +
+		"pods are attached by a CNI plugin of cnibench. docs/real.md explains them. Networks named ladder/ are only steps of\n" +
 		"ladders. Each network with pods can also be named with +sockmap: TCP between pods of one node then goes from\n" +
 		"socket to socket.\n")
 	_, err := io.WriteString(w, b.String())

@@ -12,14 +12,20 @@ import (
 )
 
 // RunAsPlugin runs this program as one of the CNI plugins that it provides
-// itself, where argv0 names one and the environment holds a CNI_COMMAND. main
-// calls it before all else; handled tells that it is over, with exit as the
-// status.
+// itself, where argv0 names one and the environment holds a CNI_COMMAND, or as one
+// of network.Programs. main calls it before all else; handled tells that it is over,
+// with exit as the status.
 func RunAsPlugin(argv0 string, env []string) (handled bool, exit int) {
+	name := filepath.Base(argv0)
+	for _, p := range network.Programs() {
+		if p.Name == name {
+			fmt.Fprintln(os.Stderr, p.Run(os.Args))
+			return true, 1
+		}
+	}
 	if lookup(env, "CNI_COMMAND") == "" {
 		return false, 0
 	}
-	name := filepath.Base(argv0)
 	for _, p := range network.OwnPlugins() {
 		if p.Name != name {
 			continue

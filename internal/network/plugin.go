@@ -40,6 +40,7 @@ func OwnPlugins() []OwnPlugin {
 		{Name: "cnibench-sriov", Funcs: skel.CNIFuncs{Add: sriovAdd, Del: sriovDel, Check: podCheck}},
 		{Name: "cnibench-coordinator", Funcs: skel.CNIFuncs{Add: coordinatorAdd, Del: coordinatorDel, Check: podCheck}},
 		{Name: "cnibench-netavark", Funcs: skel.CNIFuncs{Add: netavarkAdd, Del: netavarkDel, Check: podCheck}, Runs: "netavark"},
+		{Name: "cnibench-docker", Funcs: skel.CNIFuncs{Add: dockerAdd, Del: dockerDel, Check: podCheck}, Runs: "dockerd"},
 	}
 }
 

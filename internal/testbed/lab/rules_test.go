@@ -61,7 +61,7 @@ func hits() map[string][]string {
 			"-A KUBE-POD-FW-.*-j KUBE-NWPLCY-", "-A KUBE-NWPLCY-.*-p udp .*--match-set KUBE-SRC-.*--match-set KUBE-DST-.*" + mark,
 			"-A KUBE-NWPLCY-.*-p udp .*" + ret, "-A KUBE-ROUTER-FORWARD .*--mark 0x20000/0x20000.*-j ACCEPT",
 		},
-		"docker/bridge": docker,
+		"docker/bridge": docker, "docker/bridge-real": docker,
 		"podman/bridge": {
 			"-A FORWARD .*-j NETAVARK_FORWARD", "-A NETAVARK_FORWARD -d 10.244.1.0/24 .*RELATED,ESTABLISHED -j ACCEPT",
 			"-A NETAVARK_FORWARD -s 10.244.1.0/24 -j ACCEPT",
