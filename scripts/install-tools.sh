@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the published tools that cnibench can drive, and Open vSwitch for the
-# networks that have one on each node (Debian and Ubuntu), or with the argument
+# Installs the published tools that cnibench can drive, and what networks run on each
+# node: Open vSwitch, Docker, Podman's netavark (Debian and Ubuntu), or with the argument
 # "hosts" what the tests of bare machines need: sshd, Ansible, tuned, PostgreSQL;
 # with "kubernetes" what a lab's Kubernetes needs beside make cluster-binaries.
 #
@@ -18,9 +18,11 @@ set -eu
 # SERVICES is what these packages would run, DAEMONS the processes of those.
 case "${1:-tools}" in
 tools)
-	PACKAGES="iperf3 sockperf netperf redis-server redis-tools wrk nginx-light ethtool nftables openvswitch-switch"
-	SERVICES="redis-server nginx netperf iperf3 nftables openvswitch-switch"
-	DAEMONS="redis-server nginx netserver iperf3 ovs-vswitchd ovsdb-server" ;;
+	PACKAGES="iperf3 sockperf netperf redis-server redis-tools wrk nginx-light ethtool nftables openvswitch-switch netavark"
+	SERVICES="redis-server nginx netperf iperf3 nftables openvswitch-switch docker containerd"
+	DAEMONS="redis-server nginx netserver iperf3 ovs-vswitchd ovsdb-server dockerd containerd"
+	# Docker's own packages conflict with Debian's: whoever has them keeps them.
+	if ! command -v dockerd >/dev/null; then PACKAGES="$PACKAGES docker.io"; fi ;;
 hosts)
 	PACKAGES="openssh-server ansible-core ansible-lint tuned postgresql"
 	SERVICES="ssh tuned postgresql"
@@ -203,6 +205,9 @@ for s in $new_services; do
 		say "service $s will not start at boot: update-rc.d $s disable"
 		update-rc.d "$s" disable >/dev/null 2>&1 || true # without an init system there is nothing to do
 	fi
+	# A socket would start the service for whoever connects. systemctl disable removes the
+	# same link, where there is a systemctl.
+	rm -f "/etc/systemd/system/sockets.target.wants/$s.socket"
 done
 after=$(daemons)
 [ "$before" = "$after" ] || fail "a service was started by the installation; stop it: before: ${before:-none}; now: ${after:-none}"

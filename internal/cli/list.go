@@ -16,7 +16,6 @@ import (
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/probe"
 	"github.com/cnibench/cnibench/internal/profile"
-	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 	"github.com/cnibench/cnibench/internal/workload"
 )
@@ -25,6 +24,8 @@ import (
 type listed struct {
 	Name    string `json:"name"`
 	Summary string `json:"summary"`
+	// Kind is what carries a network's packets: "real", "model" or "own plugin".
+	Kind string `json:"kind,omitempty"`
 	// Model is what a network was modelled on; absent for real ones.
 	Model         string `json:"model,omitempty"`
 	Encapsulation string `json:"encapsulation,omitempty"`
@@ -89,7 +90,7 @@ func listNetworks(ctx context.Context) []listed {
 	have := map[string]error{}
 	rows := []listed{}
 	for _, n := range network.List() {
-		row := listed{Name: n.Name, Summary: n.Summary, Model: n.Model, Encapsulation: n.Encapsulation}
+		row := listed{Name: n.Name, Summary: n.Summary, Kind: n.Kind, Model: n.Model, Encapsulation: n.Encapsulation}
 		row.need(n.Needs, have)
 		if n.Datapath != nil && len(row.Missing) == 0 {
 			var err error
@@ -190,16 +191,10 @@ func writeNetworks(w io.Writer, rows []listed) error {
 	for _, r := range rows {
 		width = max(width, len(r.Name))
 	}
-	line := func(cells ...any) { fmt.Fprintf(&b, "%-*s  %-5s  %-13s  %s\n", append([]any{width}, cells...)...) }
+	line := func(cells ...any) { fmt.Fprintf(&b, "%-*s  %-10s  %-13s  %s\n", append([]any{width}, cells...)...) }
 	line("NETWORK", "KIND", "ENCAPSULATION", "HERE")
 	for _, r := range rows {
-		kind, encapsulation, here := "real", "none", "yes"
-		if r.Model != "" {
-			kind = "model"
-		}
-		if result.IsRung(r.Name) {
-			kind = "step"
-		}
+		encapsulation, here := "none", "yes"
 		if r.Encapsulation != "" {
 			encapsulation = r.Encapsulation
 		}
@@ -209,14 +204,16 @@ func writeNetworks(w io.Writer, rows []listed) error {
 		if len(r.Missing) > 0 {
 			here = "no: " + strings.Join(slices.Compact(r.Missing), "; ")
 		}
-		line(r.Name, kind, encapsulation, here)
+		line(r.Name, r.Kind, encapsulation, here)
 		fmt.Fprintf(&b, "    %s\n", r.Summary)
 		if len(r.Needs) > 0 {
 			fmt.Fprintf(&b, "    needs %s\n", strings.Join(r.Needs, ", "))
 		}
 	}
-	b.WriteString("\nA model is rebuilt from kernel parts, a step is there for ladders alone. Each that has pods can be named with\n" +
-		"+sockmap too: TCP between pods of one node then goes from socket to socket.\n")
+	b.WriteString("\nreal: the programs that users run. model: rebuilt by cnibench from parts of the kernel. own plugin: a model whose\n" +
+		"pods are attached by a CNI plugin of cnibench. docs/real.md explains them. Networks named ladder/ are only steps of\n" +
+		"ladders. Each network with pods can also be named with +sockmap: TCP between pods of one node then goes from\n" +
+		"socket to socket.\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 //go:embed antrea.conflist
@@ -74,6 +75,7 @@ func antreaNoEncapPolicy() Network { return antreaUnderPolicy(antreaNoEncap()) }
 // kernel, beside openvswitch, to use its datapath.
 func antrea(name, summary string, kernel ...netns.Feature) Network {
 	return Network{
+		Kind: result.KindOwnPlugin,
 		Name: name, Summary: summary, Model: antreaModel, LeavesOut: antreaLeavesOut,
 		NoServices: "its pods' packets pass Open vSwitch, where AntreaProxy has them (service_proxies: [antrea])",
 		Needs:      append([]netns.Feature{netns.Veth(), ovsTools(), ovsCarries(kernel...)}, ruleNeeds()...),

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 //go:embed bridge.conflist
@@ -14,6 +15,7 @@ var bridgeConflist string
 // on every node, as a cloud's route controller sets them.
 func bridge() Network {
 	n := Network{
+		Kind:    result.KindReal,
 		Name:    "bridge",
 		Summary: "reference plugin bridge on each node, plain routes between nodes",
 		IPv6:    true,

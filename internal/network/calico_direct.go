@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 //go:embed calico_direct.conflist
@@ -19,6 +20,7 @@ var calicoDirectConflist string
 // veth, routes between nodes as BIRD sets them.
 func calicoDirect() Network {
 	n := Network{
+		Kind:    result.KindOwnPlugin,
 		Name:    "calico/direct",
 		Summary: "Calico without encapsulation: point-to-point veths, /32 routes, proxy ARP",
 		Model: "Calico v3 cni-plugin/pkg/dataplane/linux (pods, by this program's plugin cnibench-calico), " +

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cnibench/cnibench/bpf"
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 //go:embed calico_ebpf.conflist
@@ -33,6 +34,7 @@ const (
 // calico/direct.
 func calicoEBPF() Network {
 	n := Network{
+		Kind:    result.KindOwnPlugin,
 		Name:    "calico/ebpf",
 		Summary: "Calico's eBPF dataplane without encapsulation: each packet tracked, forwarded by redirects",
 		Model: "Calico felix/bpf-gpl tc.c, rpf.h, conntrack.h and fib_co_re.h (the last as of commit 00d080d), by own programs " +

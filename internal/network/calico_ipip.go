@@ -6,12 +6,14 @@ import (
 	"net/netip"
 
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // calicoIPIP is Calico with its pool in mode ipipMode: Always, what its
 // manifest calico.yaml installs.
 func calicoIPIP() Network {
 	n := Network{
+		Kind:    result.KindOwnPlugin,
 		Name:    "calico/ipip",
 		Summary: "Calico with IP in IP between nodes: point-to-point veths, tunl0",
 		Model: "Calico v3.27 cni-plugin/pkg/dataplane/linux (pods, by this program's plugin cnibench-calico), " +

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // Felix's defaults (Calico v3.27, felix/config): VXLANVNI, VXLANPort.
@@ -21,6 +22,7 @@ const (
 // calicoVXLAN is Calico with its pool in mode vxlanMode: Always.
 func calicoVXLAN() Network {
 	n := Network{
+		Kind:    result.KindOwnPlugin,
 		Name:    "calico/vxlan",
 		Summary: "Calico with VXLAN between nodes: point-to-point veths, vxlan.calico",
 		Model: "Calico v3.27 cni-plugin/pkg/dataplane/linux (pods, by this program's plugin cnibench-calico), " +

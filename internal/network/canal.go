@@ -5,6 +5,7 @@ import (
 	_ "embed"
 
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 //go:embed canal.conflist
@@ -14,6 +15,7 @@ var canalConflist string
 // them.
 func canal() Network {
 	n := Network{
+		Kind:    result.KindOwnPlugin,
 		Name:    "canal",
 		Summary: "flannel/vxlan between nodes, Calico's point-to-point veths and policy chains on them",
 		Model: "Calico v3.27 manifests/canal.yaml: flannel v0.24 pkg/backend/vxlan, pkg/trafficmngr/iptables; cni-plugin/pkg/dataplane/linux " +

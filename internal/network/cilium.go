@@ -15,6 +15,7 @@ import (
 
 	"github.com/cnibench/cnibench/bpf"
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 //go:embed cilium.conflist
@@ -84,6 +85,7 @@ func ciliumGeneve() Network {
 
 func (v ciliumVariant) network() Network {
 	n := Network{
+		Kind: result.KindOwnPlugin,
 		Name: v.name, Summary: v.summary, Policy: v.policy, IPv6: !v.policy,
 		Model: "Cilium v1.18.5 bpf/bpf_lxc.c, bpf_host.c, bpf_overlay.c, lib/local_delivery.h, lib/fib.h, " +
 			"with eBPF host routing and one device, by own programs (bpf/cilium.c) and this program's plugin cnibench-cilium",

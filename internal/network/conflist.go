@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // FromConflist makes a network of a user's own CNI configuration lists: one for
@@ -22,7 +23,7 @@ func FromConflist(name string, perNode [][]byte) (Network, error) {
 	}
 	subnets := make([][]netip.Prefix, len(perNode))
 	plugins := map[string]bool{}
-	n := Network{Name: name, Summary: "a conflist of the user's own", Needs: []netns.Feature{netns.Veth()}}
+	n := Network{Name: name, Kind: result.KindReal, Summary: "a conflist of the user's own", Needs: []netns.Feature{netns.Veth()}}
 	for i, data := range perNode {
 		list, err := readUserList(data)
 		if err != nil {

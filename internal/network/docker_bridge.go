@@ -5,6 +5,7 @@ import (
 	_ "embed"
 
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 //go:embed docker_bridge.conflist
@@ -13,6 +14,7 @@ var dockerBridgeConflist string
 // dockerBridge is what docker run gives a container by default.
 func dockerBridge() Network {
 	n := Network{
+		Kind:        result.KindModel,
 		Name:        "docker/bridge",
 		Summary:     "Docker's default bridge on one node: docker0, isolation chains, masquerade",
 		Model:       "Docker Engine 27 (moby integration/network/bridge/iptablesdoc/generated/new-daemon.md, iptables over nf_tables)",

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 //go:embed docker_overlay.conflist
@@ -30,6 +31,7 @@ const (
 // dockerOverlay is a network of docker network create --driver overlay.
 func dockerOverlay() Network {
 	n := Network{
+		Kind:          result.KindOwnPlugin,
 		Name:          "docker/overlay",
 		Summary:       "Docker's overlay: on each node a bridge and VXLAN in a namespace of their own, one subnet for all nodes",
 		Model:         "Docker Engine 27 (moby libnetwork/drivers/overlay; containers by this program's plugin cnibench-docker-overlay)",

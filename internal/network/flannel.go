@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // What the flannel plugin (cni-plugin v1.x) delegates to the bridge plugin when
@@ -20,6 +21,7 @@ const multicast4, multicast6 = "224.0.0.0/4", "ff00::/8"
 // flannel is a network of flanneld: what all of its backends have, and one of them.
 // The backend says its names, its encapsulation and what it needs besides.
 func flannel(n Network, backend func(ctx context.Context, self Node, nodes []Node) error) Network {
+	n.Kind = result.KindModel
 	n.Model += ", its delegate to the bridge plugin in Documentation/kube-flannel.yml, pkg/trafficmngr/iptables (over nf_tables)"
 	leavesOut := "kube-proxy's rules; the portmap plugin"
 	if n.LeavesOut != "" {

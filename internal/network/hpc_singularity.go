@@ -5,6 +5,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // hpcSingularity is what Singularity and Apptainer do to the network by
@@ -12,6 +13,7 @@ import (
 // their own and in their node's network.
 func hpcSingularity() Network {
 	return Network{
+		Kind:        result.KindModel,
 		Name:        "hpc/singularity",
 		Summary:     "Singularity/Apptainer: the node's own network, in a mount and a process namespace",
 		Model:       "Apptainer 1.3 run --pid (namespaces by util-linux unshare)",

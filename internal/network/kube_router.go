@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 //go:embed kube_router.conflist
@@ -20,6 +21,7 @@ const (
 // bridge, the routes that its BGP gives, and what it lets through.
 func kubeRouter() Network {
 	n := Network{
+		Kind:      result.KindModel,
 		Name:      "kube-router",
 		Summary:   "kube-router: bridge on each node, plain routes between nodes, pods' egress masqueraded",
 		Model:     "kube-router v1.5 pkg/controllers/routing (routes of one subnet, egress and forward rules, iptables over nf_tables)",

@@ -128,7 +128,7 @@ func ladderBridge() Network {
 // that a forwarded packet meets.
 func ladderConntrack(n Network, name string) Network {
 	n.Summary = "a step of ladders: " + n.Name + " with connection tracking, and no rule in the pods' way"
-	n.Name, n.Model, n.LeavesOut = result.RungPrefix+name, "", ""
+	n.Name = result.RungPrefix + name
 	n.Needs = append(append([]netns.Feature{}, n.Needs...), nftProgram(), netns.NFTables(), netns.Conntrack())
 	base := n.SetUp
 	n.SetUp = func(ctx context.Context, self Node, nodes []Node) error {

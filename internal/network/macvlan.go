@@ -4,6 +4,7 @@ import (
 	_ "embed"
 
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 //go:embed macvlan.conflist
@@ -14,6 +15,7 @@ var macvlanConflist string
 // own range.
 func macvlan() Network {
 	n := Network{
+		Kind:    result.KindReal,
 		Name:    "macvlan",
 		Summary: "reference plugin macvlan: pods directly on the wire, one subnet for all nodes",
 		IPv6:    true,

@@ -51,6 +51,9 @@ type Network struct {
 	// Name is family/variant, "flannel/vxlan".
 	Name    string
 	Summary string
+	// Kind is result.KindReal, KindModel or KindOwnPlugin. Reports mark the last two:
+	// their datapath is rebuilt by this program.
+	Kind string
 	// Model cites what the datapath was modelled on where the network's own
 	// agent does not run: "flannel v0.28 backend/vxlan". Empty for networks that
 	// are what they say (reference plugins, the host).
@@ -138,7 +141,11 @@ func List() []Network {
 		host(),
 		bridge(),
 		dockerBridge(),
+		dockerBridgeReal(),
 		macvlan(),
+		dockerMACVLAN(),
+		podmanBridge(),
+		podmanMACVLAN(),
 		flannelVXLAN(),
 		flannelVXLANNoOffload(),
 		flannelHostGW(),
@@ -160,6 +167,7 @@ func List() []Network {
 		spiderpoolIPVLAN(),
 		spiderpoolSRIOV(),
 		dockerOverlay(),
+		dockerOverlayReal(),
 		hpcSingularity(),
 		ciliumNative(),
 		ciliumNativePolicy(),

@@ -5,10 +5,12 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -45,6 +47,38 @@ func TestListIsWhole(t *testing.T) {
 	_, err := Find("flanel/vxlan")
 	if err == nil || !strings.Contains(err.Error(), "known: host, bridge, docker/bridge") {
 		t.Errorf("error %v does not list the known names", err)
+	}
+}
+
+// TestEveryNetworkHasAKind: real networks are models of nothing, and a network has
+// the kind "own plugin" if and only if a plugin of this program makes its pods' devices.
+func TestEveryNetworkHasAKind(t *testing.T) {
+	own := map[string]bool{}
+	for _, p := range OwnPlugins() {
+		own[p.Name] = p.Runs == ""
+	}
+	nodes := testNodes()
+	for _, n := range Choices() {
+		if n.Kind != result.KindReal && n.Kind != result.KindModel && n.Kind != result.KindOwnPlugin {
+			t.Errorf("%s has the kind %q", n.Name, n.Kind)
+		}
+		if real := n.Kind == result.KindReal; real != (n.Model == "") {
+			t.Errorf("%s is %s, and a model of %q", n.Name, n.Kind, n.Model)
+		}
+		if n.HostNetwork {
+			continue
+		}
+		list, err := n.Conflist(nodes[0], nodes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plugins := false
+		for _, m := range regexp.MustCompile(`"type": *"([^"]+)"`).FindAllStringSubmatch(string(list), -1) {
+			plugins = plugins || own[m[1]]
+		}
+		if plugins != (n.Kind == result.KindOwnPlugin) {
+			t.Errorf("%s is %s; a plugin of this program makes its pods' devices: %v", n.Name, n.Kind, plugins)
+		}
 	}
 }
 

@@ -12,15 +12,21 @@ import (
 )
 
 // RunAsPlugin runs this program as one of the CNI plugins that it provides
-// itself, where argv0 names one and the environment holds a CNI_COMMAND. main
-// calls it before all else; handled tells that it is over, with exit as the
-// status.
+// itself, where argv0 names one and the environment holds a CNI_COMMAND, or as one
+// of Programs. main calls it before all else; handled tells that it is over,
+// with exit as the status.
 func RunAsPlugin(argv0 string, env []string) (handled bool, exit int) {
+	name := filepath.Base(argv0)
+	for _, p := range Programs() {
+		if p.Name == name {
+			fmt.Fprintln(os.Stderr, p.Run(os.Args))
+			return true, 1
+		}
+	}
 	asked := func(kv string) bool { return strings.HasPrefix(kv, "CNI_COMMAND=") && kv != "CNI_COMMAND=" }
 	if !slices.ContainsFunc(env, asked) {
 		return false, 0
 	}
-	name := filepath.Base(argv0)
 	for _, p := range OwnPlugins() {
 		if p.Name != name {
 			continue

@@ -22,20 +22,25 @@ import (
 type OwnPlugin struct {
 	Name  string
 	Funcs skel.CNIFuncs
+	// Runs names the program that the plugin leaves the pod's network to, as a container
+	// engine would; "" where the plugin makes the pod's devices itself.
+	Runs string
 }
 
 // OwnPlugins is all of them.
 func OwnPlugins() []OwnPlugin {
 	return []OwnPlugin{
-		{"cnibench-calico", skel.CNIFuncs{Add: calicoAdd, Del: podDel, Check: podCheck}},
-		{"cnibench-calico-ebpf", skel.CNIFuncs{Add: calicoEBPFAdd, Del: calicoEBPFDel, Check: podCheck}},
-		{"cnibench-docker-overlay", skel.CNIFuncs{Add: dockerOverlayAdd, Del: podDel, Check: podCheck}},
-		{"cnibench-cilium", skel.CNIFuncs{Add: ciliumAdd, Del: ciliumDel, Check: podCheck}},
-		{"cnibench-flannel", skel.CNIFuncs{Add: flannelAdd, Del: flannelDel, Check: podCheck}},
-		{"cnibench-antrea", skel.CNIFuncs{Add: antreaAdd, Del: antreaDel, Check: podCheck}},
-		{"cnibench-weave", skel.CNIFuncs{Add: weaveAdd, Del: podDel, Check: podCheck}},
-		{"cnibench-sriov", skel.CNIFuncs{Add: sriovAdd, Del: sriovDel, Check: podCheck}},
-		{"cnibench-coordinator", skel.CNIFuncs{Add: coordinatorAdd, Del: coordinatorDel, Check: podCheck}},
+		{Name: "cnibench-calico", Funcs: skel.CNIFuncs{Add: calicoAdd, Del: podDel, Check: podCheck}},
+		{Name: "cnibench-calico-ebpf", Funcs: skel.CNIFuncs{Add: calicoEBPFAdd, Del: calicoEBPFDel, Check: podCheck}},
+		{Name: "cnibench-docker-overlay", Funcs: skel.CNIFuncs{Add: dockerOverlayAdd, Del: podDel, Check: podCheck}},
+		{Name: "cnibench-cilium", Funcs: skel.CNIFuncs{Add: ciliumAdd, Del: ciliumDel, Check: podCheck}},
+		{Name: "cnibench-flannel", Funcs: skel.CNIFuncs{Add: flannelAdd, Del: flannelDel, Check: podCheck}},
+		{Name: "cnibench-antrea", Funcs: skel.CNIFuncs{Add: antreaAdd, Del: antreaDel, Check: podCheck}},
+		{Name: "cnibench-weave", Funcs: skel.CNIFuncs{Add: weaveAdd, Del: podDel, Check: podCheck}},
+		{Name: "cnibench-sriov", Funcs: skel.CNIFuncs{Add: sriovAdd, Del: sriovDel, Check: podCheck}},
+		{Name: "cnibench-coordinator", Funcs: skel.CNIFuncs{Add: coordinatorAdd, Del: coordinatorDel, Check: podCheck}},
+		{Name: "cnibench-netavark", Funcs: skel.CNIFuncs{Add: netavarkAdd, Del: netavarkDel, Check: podCheck}, Runs: "netavark"},
+		{Name: "cnibench-docker", Funcs: skel.CNIFuncs{Add: dockerAdd, Del: dockerDel, Check: podCheck}, Runs: "dockerd"},
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cnibench/cnibench/bpf"
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // withSockmap is a network on which TCP between pods of one node bypasses it:
@@ -25,6 +26,9 @@ func withSockmap(n Network) Network {
 		model, leavesOut = n.Model+"; "+model, n.LeavesOut+"; "+leavesOut
 	}
 	n.Model, n.LeavesOut = model, leavesOut
+	if n.Kind == result.KindReal { // the network is, the bypass is not
+		n.Kind = result.KindModel
+	}
 	n.Needs = append(append([]netns.Feature{}, n.Needs...), netns.BPFSockmap(), netns.Cgroup2())
 	for _, f := range n.InKernel {
 		n.Needs = append(n.Needs, inKernel(f))

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 //go:embed spiderpool_macvlan.conflist
@@ -26,6 +27,7 @@ const (
 // spiderpoolMACVLAN has pods in the nodes' own subnet.
 func spiderpoolMACVLAN() Network {
 	n := Network{
+		Kind:      result.KindOwnPlugin,
 		Name:      "spiderpool/macvlan",
 		Summary:   "Spiderpool over macvlan: pods on the wire in the nodes' subnet, veth0 to their own node",
 		Model:     spiderpoolModel + "reference plugin macvlan",
@@ -41,6 +43,7 @@ func spiderpoolMACVLAN() Network {
 // spiderpoolIPVLAN is the same over ipvlan.
 func spiderpoolIPVLAN() Network {
 	n := Network{
+		Kind:      result.KindOwnPlugin,
 		Name:      "spiderpool/ipvlan",
 		Summary:   "Spiderpool over ipvlan L2: pods on the wire in the nodes' subnet, veth0 to their own node",
 		Model:     spiderpoolModel + "reference plugin ipvlan",
@@ -57,6 +60,7 @@ func spiderpoolIPVLAN() Network {
 // router between all subnets.
 func spiderpoolMACVLANRouted() Network {
 	n := Network{
+		Kind:          result.KindOwnPlugin,
 		Name:          "spiderpool/macvlan-routed",
 		Summary:       "Spiderpool over macvlan: each node's pods in a subnet of their own, a router between subnets",
 		Model:         spiderpoolModel + "reference plugin macvlan; a namespace as the router",

@@ -16,6 +16,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 //go:embed spiderpool_sriov.conflist
@@ -25,6 +26,7 @@ var spiderpoolSRIOVConflist string
 // between pods pass that device's own switch, and not the lab's links.
 func spiderpoolSRIOV() Network {
 	n := Network{
+		Kind:    result.KindOwnPlugin,
 		Name:    "spiderpool/sriov",
 		Summary: "Spiderpool over SR-IOV: a virtual function of the machine's device in each pod, veth0 to their own node",
 		Model:   spiderpoolModel + "sriov-cni v2 (virtual functions by this program's plugin cnibench-sriov)",

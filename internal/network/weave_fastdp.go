@@ -8,6 +8,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // What weave's fast datapath has: the UDP port after the router's, and 84
@@ -27,6 +28,7 @@ const (
 // one in user space would be no model of it.
 func weaveFastdp() Network {
 	n := Network{
+		Kind:    result.KindOwnPlugin,
 		Name:    "weave/fastdp",
 		Summary: "Weave Net's fast datapath: a bridge wired to the kernel's Open vSwitch, VXLAN between nodes",
 		Model:   weaveModel + "router/fastdp.go (a datapath by netlink, without ovs-vswitchd)",

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/tunnel"
 )
 
@@ -17,6 +18,7 @@ import (
 // not to (WEAVE_NO_FASTDP).
 func weaveSleeve() Network {
 	n := Network{
+		Kind:    result.KindOwnPlugin,
 		Name:    "weave/sleeve",
 		Summary: "Weave Net without its fast datapath: frames captured at a bridge, in UDP from user space between nodes",
 		Model:   weaveModel + "router/sleeve.go and pcap.go (router by this program)",

@@ -85,13 +85,14 @@ func (d *document) networkFacts() *table {
 	t := &table{Caption: "Networks", Columns: []column{{Head: "network"}, {Head: "encapsulation"}, {Head: "model of", Wide: true}, {Head: "leaves out", Wide: true}}}
 	for _, n := range sortedKeys(d.Environment.Networks) {
 		f := d.Environment.Networks[n]
-		row := []cell{text(d.name(n)), text(orNone(f.Encapsulation)), text(f.Model), text(f.LeavesOut)}
+		of := f.Model
+		if !f.Rebuilt() {
+			of = "nothing: it is what it says"
+		}
 		if f.Datapath != "" {
-			row[2] = text(f.Model + "; carried by " + f.Datapath)
+			of += "; carried by " + f.Datapath
 		}
-		if f.Model == "" {
-			row[2] = text("nothing: it is what it says")
-		}
+		row := []cell{text(d.name(n)), text(orNone(f.Encapsulation)), text(of), text(f.LeavesOut)}
 		t.Rows = append(t.Rows, row)
 	}
 	return t

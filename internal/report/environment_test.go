@@ -1,6 +1,7 @@
 package report
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,5 +33,27 @@ func TestPodStarts(t *testing.T) {
 		if len(row) != len(got.Columns) {
 			t.Errorf("a row of %d cells, %d columns", len(row), len(got.Columns))
 		}
+	}
+}
+
+// TestStarsFollowTheKind: the star of a rebuilt datapath is put by the network's kind;
+// records without one have a star where they have a model.
+func TestStarsFollowTheKind(t *testing.T) {
+	in := normal()
+	in.Environment.Networks["flannel/vxlan"] = result.NetworkFacts{Kind: result.KindReal, Encapsulation: "vxlan", Datapath: "flanneld 0.28"}
+	in.Environment.Networks["calico/direct"] = result.NetworkFacts{Kind: result.KindOwnPlugin, Model: "Calico v3.30", LeavesOut: "policy"}
+	d := newDocument(in)
+	for network, want := range map[string]string{
+		"flannel/vxlan": "flannel/vxlan", "calico/direct": "calico/direct*", "flannel/host-gw": "flannel/host-gw*", "bridge": "bridge", "host": "host",
+	} {
+		if got := d.name(network); got != want {
+			t.Errorf("%s is shown as %s, want %s", network, got, want)
+		}
+	}
+	if got := strings.Join(d.models(), "; "); strings.Contains(got, "flannel/vxlan") || !strings.Contains(got, "calico/direct after Calico v3.30") {
+		t.Errorf("models: %s", got)
+	}
+	if page := render(t, "markdown", in, Options{}); !strings.Contains(page, "nothing: it is what it says; carried by flanneld 0.28") {
+		t.Error("what carries a real network's packets is not in the report")
 	}
 }

@@ -218,9 +218,9 @@ func (d *document) recommendedModels(r stat.Recommendation) []string {
 	seen := map[string]bool{}
 	for _, g := range r.Goals {
 		for _, o := range g.Ranked {
-			if m := d.model(o.Network); m != "" && !seen[o.Network] {
+			if d.rebuilt(o.Network) && !seen[o.Network] {
 				seen[o.Network] = true
-				out = append(out, o.Network+" after "+m)
+				out = append(out, o.Network+" after "+d.model(o.Network))
 			}
 		}
 	}

@@ -15,7 +15,7 @@ const modelMark = "*"
 
 // name is a network's name as tables show it.
 func (d *document) name(network string) string {
-	if d.model(network) != "" {
+	if d.rebuilt(network) {
 		return network + modelMark
 	}
 	return network
@@ -37,6 +37,11 @@ func (d *document) model(network string) string {
 	return d.Environment.Networks[network].Model
 }
 
+// rebuilt reports whether cnibench rebuilt a network's datapath.
+func (d *document) rebuilt(network string) bool {
+	return d.Environment != nil && d.Environment.Networks[network].Rebuilt()
+}
+
 // models says, once for each model in the report, what it is.
 func (d *document) models() []string {
 	if d.Environment == nil {
@@ -50,7 +55,7 @@ func (d *document) models() []string {
 	}
 	var out []string
 	for _, n := range sortedKeys(d.Environment.Networks) {
-		if f := d.Environment.Networks[n]; f.Model != "" && seen[n] {
+		if f := d.Environment.Networks[n]; f.Rebuilt() && seen[n] {
 			out = append(out, after(n, f))
 		}
 	}

@@ -127,12 +127,34 @@ type NodeFacts struct {
 	Zone         string `json:"zone,omitempty"`
 }
 
+// What carries a network's packets: NetworkFacts.Kind.
+const (
+	// KindReal is the code that users run: the kernel and the network's own programs.
+	KindReal = "real"
+	// KindModel is a datapath that this program rebuilt from parts of the kernel.
+	KindModel = "model"
+	// KindOwnPlugin is the same, with pods attached by a CNI plugin of this program.
+	KindOwnPlugin = "own plugin"
+)
+
 // NetworkFacts tells what a network is here.
 type NetworkFacts struct {
+	// Kind is KindReal, KindModel or KindOwnPlugin; absent in records of versions
+	// before it.
+	Kind          string `json:"kind,omitempty"`
 	Model         string `json:"model,omitempty"` // what it was modelled on; absent: real
 	LeavesOut     string `json:"leaves_out,omitempty"`
 	Encapsulation string `json:"encapsulation,omitempty"`
 	// Datapath is what carries its packets, with a version, where that is not
 	// the same on every machine: "Open vSwitch 3.1.0, in the kernel".
 	Datapath string `json:"datapath,omitempty"`
+}
+
+// Rebuilt reports whether this program rebuilt the network's datapath. Records
+// without a kind have a model then.
+func (f NetworkFacts) Rebuilt() bool {
+	if f.Kind == "" {
+		return f.Model != ""
+	}
+	return f.Kind != KindReal
 }

@@ -17,7 +17,7 @@ func (b *Bed) Environment(ctx context.Context) (result.Environment, error) {
 	defer b.mu.Unlock()
 	env := result.Environment{
 		Schema: result.Schema, Testbed: campaign.Hosts, Places: map[string]result.PlaceFacts{},
-		Networks: map[string]result.NetworkFacts{result.HostNetwork: {}},
+		Networks: map[string]result.NetworkFacts{result.HostNetwork: {Kind: result.KindReal}},
 	}
 	if !b.standing {
 		return env, nil // no cell can be measured: nothing was copied

@@ -117,9 +117,9 @@ func (b *Bed) Environment(ctx context.Context) (result.Environment, error) {
 			env.Host = result.Host{Kernel: n.Kernel, OS: n.OS, CPUs: n.CPUs, MemoryBytes: n.MemoryBytes}
 		}
 		for name := range c.networks {
-			env.Networks[name] = result.NetworkFacts{}
+			env.Networks[name] = result.NetworkFacts{Kind: result.KindReal}
 			if name == c.found.network.Name {
-				env.Networks[name] = result.NetworkFacts{Encapsulation: c.found.network.Mode.Encapsulation}
+				env.Networks[name] = result.NetworkFacts{Kind: result.KindReal, Encapsulation: c.found.network.Mode.Encapsulation}
 			}
 		}
 		maps.Copy(env.Places, c.places(ctx))

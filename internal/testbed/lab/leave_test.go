@@ -128,15 +128,16 @@ func TestReapAfterKill(t *testing.T) {
 }
 
 // killOwner starts the owner of a lab and kills it when it has said a word,
-// or, for "building", a random moment later.
-func killOwner(t *testing.T, dir, until string) {
+// or, for "building", a random moment later. The lab has the networks, or many where
+// none is named.
+func killOwner(t *testing.T, dir, until string, networks ...string) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := newRunner(t)
-	p, err := r.StartPiped(t.Context(), exec.Cmd{Argv: []string{self, "owner", dir}})
+	p, err := r.StartPiped(t.Context(), exec.Cmd{Argv: append([]string{self, "owner", dir}, networks...)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,14 +35,15 @@ func TestMain(m *testing.M) {
 		case "asker":
 			os.Exit(asker(os.Args[2], os.Args[3], os.Args[4]))
 		case "owner":
-			os.Exit(owner(os.Args[2]))
+			os.Exit(owner(os.Args[2], os.Args[3:]))
 		}
 	}
 	os.Exit(m.Run())
 }
 
-// owner builds a lab with agents in it and waits to be killed.
-func owner(dir string) int {
+// owner builds a lab with agents in it, of networks or of many where none is named, and
+// waits to be killed.
+func owner(dir string, networks []string) int {
 	r := exec.NewRunner()
 	defer r.Close()
 	l := New(options(r, dir))
@@ -52,6 +53,17 @@ func owner(dir string) int {
 		"antrea/geneve", "weave/sleeve")
 	for _, proxy := range []string{"iptables", "nftables", "ebpf"} {
 		all = append(all, serviceCells("bridge", proxy, 10)...)
+	}
+	if len(networks) > 0 {
+		all = nil
+	}
+	for _, name := range networks {
+		n, err := network.Find(name)
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		all = append(all, supported(n)...)
 	}
 	if _, err := l.Build(context.Background(), all); err != nil {
 		fmt.Println(err)

@@ -209,7 +209,8 @@ func tunnels() map[string]string {
 	return map[string]string{
 		"flannel/vxlan": "vxlan 8472 1", "flannel/vxlan-no-offload": "vxlan 8472 1", "canal": "vxlan 8472 1",
 		"calico/vxlan": "vxlan 4789 4096", "calico/vxlan-policy": "vxlan 4789 4096", "docker/overlay": "vxlan 4789 4097",
-		"flannel/ipip": "ipip", "calico/ipip": "ipip", "calico/ipip-policy": "ipip",
+		"docker/overlay-real": "vxlan 4789 4097",
+		"flannel/ipip":        "ipip", "calico/ipip": "ipip", "calico/ipip-policy": "ipip",
 		"cilium/vxlan": "vxlan 8472 256", "cilium/vxlan-policy": "vxlan 8472 256", "cilium/geneve": "geneve 256", // the identity of pods
 		"antrea/geneve": "geneve 0", "antrea/geneve-policy": "geneve 0",
 		"weave/fastdp": "vxlan 6784 8193", // node 2's short name, and node 1's

@@ -43,6 +43,10 @@ func hits() map[string][]string {
 		"-A FORWARD .*-j FLANNEL-FWD", "-A FLANNEL-FWD -s (10.244.0.0/16|fd00:10:244::/48) .*-j ACCEPT",
 		"-A POSTROUTING .*-j FLANNEL-POSTRTG", "-A FLANNEL-POSTRTG -s (10.244.1.0/24|fd00:10:244:1::/64) -d .*-j RETURN",
 	}
+	docker := []string{
+		"-A FORWARD -j DOCKER-USER", "-A FORWARD -j DOCKER-ISOLATION-STAGE-1", "-A FORWARD -o docker0 .*RELATED,ESTABLISHED -j ACCEPT",
+		"-A FORWARD -i docker0 -o docker0 -j ACCEPT",
+	}
 	return map[string][]string{
 		"flannel/host-gw": flannel, "flannel/vxlan": flannel, "flannel/vxlan-no-offload": flannel, "flannel/udp": flannel,
 		"flannel/ipip": flannel, "flannel/wireguard": flannel,
@@ -57,9 +61,10 @@ func hits() map[string][]string {
 			"-A KUBE-POD-FW-.*-j KUBE-NWPLCY-", "-A KUBE-NWPLCY-.*-p udp .*--match-set KUBE-SRC-.*--match-set KUBE-DST-.*" + mark,
 			"-A KUBE-NWPLCY-.*-p udp .*" + ret, "-A KUBE-ROUTER-FORWARD .*--mark 0x20000/0x20000.*-j ACCEPT",
 		},
-		"docker/bridge": {
-			"-A FORWARD -j DOCKER-USER", "-A FORWARD -j DOCKER-ISOLATION-STAGE-1", "-A FORWARD -o docker0 .*RELATED,ESTABLISHED -j ACCEPT",
-			"-A FORWARD -i docker0 -o docker0 -j ACCEPT",
+		"docker/bridge": docker, "docker/bridge-real": docker,
+		"podman/bridge": {
+			"-A FORWARD .*-j NETAVARK_FORWARD", "-A NETAVARK_FORWARD -d 10.244.1.0/24 .*RELATED,ESTABLISHED -j ACCEPT",
+			"-A NETAVARK_FORWARD -s 10.244.1.0/24 -j ACCEPT",
 		},
 	}
 }

@@ -2,8 +2,6 @@ package kubernetes
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 )
 
@@ -58,25 +57,7 @@ func Hold(ctx context.Context, labDir, nodeDir string) error {
 }
 
 func mounts(labDir, tmp string) error {
-	own, err := os.Open(labDir)
-	if err != nil {
-		return err
-	}
-	defer own.Close()
-	if err := mount("tmpfs", tmp, "tmpfs", 0, "mode=755"); err != nil {
-		return err
-	}
-	for _, dir := range []string{"/etc", "/opt", "/var"} {
-		upper, work := filepath.Join(tmp, dir, "upper"), filepath.Join(tmp, dir, "work")
-		if err := errors.Join(os.MkdirAll(upper, 0o755), os.MkdirAll(work, 0o755)); err != nil {
-			return err
-		}
-		options := "lowerdir=" + dir + ",upperdir=" + upper + ",workdir=" + work
-		if err := mount("overlay", dir, "overlay", 0, options); err != nil {
-			return fmt.Errorf("%w (the kernel needs overlay file systems: CONFIG_OVERLAY_FS)", err)
-		}
-	}
-	if err := mount("tmpfs", "/run", "tmpfs", 0, "mode=755"); err != nil {
+	if err := netns.PrivateFiles(labDir, tmp); err != nil {
 		return err
 	}
 	for _, dir := range []string{"/run/netns", "/run/lock", "/var/log/pods", "/var/lib/cni"} {
@@ -84,16 +65,8 @@ func mounts(labDir, tmp string) error {
 			return err
 		}
 	}
-	// The lab's folder is in one of those that were just covered, or not: it is
-	// at its place all the same.
-	if err := os.MkdirAll(labDir, 0o755); err != nil {
-		return err
-	}
-	if err := mount(fmt.Sprintf("/proc/self/fd/%d", own.Fd()), labDir, "", unix.MS_BIND, ""); err != nil {
-		return err
-	}
 	if _, err := os.Stat("/sys/fs/bpf"); err == nil {
-		if err := mount("bpffs", "/sys/fs/bpf", "bpf", 0, ""); err != nil {
+		if err := netns.Mount("bpffs", "/sys/fs/bpf", "bpf", 0, ""); err != nil {
 			return err
 		}
 	}
@@ -107,10 +80,10 @@ func mounts(labDir, tmp string) error {
 func keepMachine(tmp string) error {
 	for _, dir := range []string{"kernel", "vm", "fs"} {
 		path := filepath.Join("/proc/sys", dir)
-		if err := mount(path, path, "", unix.MS_BIND, ""); err != nil {
+		if err := netns.Mount(path, path, "", unix.MS_BIND, ""); err != nil {
 			return err
 		}
-		if err := mount(path, path, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
+		if err := netns.Mount(path, path, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
 			return err
 		}
 	}
@@ -119,7 +92,7 @@ func keepMachine(tmp string) error {
 		if err := os.WriteFile(fake, []byte(value+"\n"), 0o644); err != nil {
 			return err
 		}
-		if err := mount(fake, filepath.Join("/proc/sys", name), "", unix.MS_BIND, ""); err != nil {
+		if err := netns.Mount(fake, filepath.Join("/proc/sys", name), "", unix.MS_BIND, ""); err != nil {
 			return err
 		}
 	}
@@ -134,11 +107,4 @@ func kubeletTunables() map[string]string {
 		"kernel/panic": "10", "kernel/panic_on_oops": "1",
 		"kernel/keys/root_maxkeys": "1000000", "kernel/keys/root_maxbytes": "25000000",
 	}
-}
-
-func mount(source, target, kind string, flags uintptr, options string) error {
-	if err := unix.Mount(source, target, kind, flags, options); err != nil {
-		return fmt.Errorf("mount %s on %s: %w", strings.TrimPrefix(source, "/proc/self/"), target, err)
-	}
-	return nil
 }

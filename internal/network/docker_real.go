@@ -1,0 +1,93 @@
+package network
+
+import (
+	"context"
+	_ "embed"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+//go:embed docker_real.conflist
+var dockerRealConflist string
+
+const dockerNoServices = "Docker has none of Kubernetes' services"
+
+// docker is a network of Docker Engine itself, by its own name of it: each node runs a
+// dockerd, and each pod is a container.
+func docker(name, own string) Network {
+	return Network{
+		Kind:       result.KindReal,
+		Name:       name,
+		NoServices: dockerNoServices,
+		Needs:      []netns.Feature{netns.Veth(), netns.Bridge(), dockerTools(), unshareTool(), iptablesTool(), netns.NFTables(), netns.Conntrack()},
+		Wants:      []netns.Feature{netns.BridgeNetfilter()},
+		Datapath:   dockerVersion,
+		Conflist: func(self Node, nodes []Node) ([]byte, error) {
+			return template(strings.Replace(dockerRealConflist, "NETWORK", own, 1), Network{Name: name})(self, nodes)
+		},
+	}
+}
+
+// dockerBridgeReal is what docker run gives a container by default.
+func dockerBridgeReal() Network {
+	n := docker("docker/bridge-real", "bridge")
+	n.Summary = "Docker Engine's own default bridge on one node: a dockerd on each node, a container for each pod"
+	n.NoInterHost = "Docker's bridge is on one machine, and other machines know no route to its containers"
+	n.SetUp = func(ctx context.Context, self Node, nodes []Node) error {
+		bridge := netip.PrefixFrom(self.PodCIDR.Addr().Next(), self.PodCIDR.Bits())
+		if err := startDocker(self, bridge); err != nil || self.Index < len(nodes) {
+			return err
+		}
+		return awaitDocker(ctx, nodes, nil)
+	}
+	return n
+}
+
+// dockerMACVLAN is a network of docker network create --driver macvlan --opt
+// parent=eth0, with one subnet for all nodes and a range for each.
+func dockerMACVLAN() Network {
+	const own = "macvlan0"
+	n := docker("docker/macvlan", own)
+	n.Summary = "Docker Engine's own driver macvlan: pods directly on the wire, one subnet for all nodes"
+	n.NoHostPaths = "a node cannot reach its macvlan pods: the kernel passes nothing between a device and the " +
+		"macvlan devices on it"
+	n.Needs = append(n.Needs, netns.MACVLAN())
+	n.SetUp = func(ctx context.Context, self Node, nodes []Node) error {
+		if err := startDocker(self, dockerBridgeDefault()); err != nil || self.Index < len(nodes) {
+			return err
+		}
+		return awaitDocker(ctx, nodes, func(ctx context.Context, self Node, d *dockerClient) error {
+			return d.do(ctx, http.MethodPost, "/networks/create", dockerNetwork{
+				Name: own, Driver: "macvlan", CheckDuplicate: true, Options: map[string]string{"parent": self.Device},
+				IPAM: dockerIPAM{Config: []dockerSubnet{{
+					Subnet: Pods().String(), IPRange: self.PodCIDR.String(), Gateway: Pods().Addr().Next().String(),
+				}}},
+			}, nil)
+		})
+	}
+	return n
+}
+
+// dockerBridgeDefault is the address of docker0 and its subnet as Docker chooses them.
+func dockerBridgeDefault() netip.Prefix { return netip.MustParsePrefix("172.17.0.1/16") }
+
+// What POST /networks/create takes.
+type (
+	dockerNetwork struct {
+		Name, Driver   string
+		CheckDuplicate bool
+		Attachable     bool
+		Options        map[string]string
+		IPAM           dockerIPAM
+	}
+	dockerIPAM   struct{ Config []dockerSubnet }
+	dockerSubnet struct {
+		Subnet  string
+		IPRange string `json:",omitempty"`
+		Gateway string
+	}
+)

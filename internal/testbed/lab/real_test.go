@@ -1,0 +1,133 @@
+package lab
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// commandsIn are the names of the processes in a namespace.
+func commandsIn(t *testing.T, ns netns.NS) []string {
+	t.Helper()
+	inode, err := ns.Inode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pids, err := processesIn(map[string]bool{"net:[" + strconv.FormatUint(inode, 10) + "]": true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, pid := range pids {
+		if name, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm")); err == nil {
+			names = append(names, strings.TrimSpace(string(name)))
+		}
+	}
+	return names
+}
+
+// machinesDocker is all that a Docker of the machine's own has, by its usual paths.
+func machinesDocker(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, pattern := range []string{
+		"/run/docker*", "/run/docker/*", "/run/containerd*", "/run/containerd/*", "/run/cnibench.docker.sock", "/etc/docker*", "/etc/docker/*",
+		"/var/lib/docker*", "/var/lib/docker/*", "/opt/containerd*", "/sys/class/net/docker*",
+	} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, found...)
+	}
+	return all
+}
+
+// TestDockerIsTheNodesOwn: dockerd is in the node's namespace, each pod's namespace is
+// a container's, and a Docker of the machine's own is left alone while the lab stands.
+func TestDockerIsTheNodesOwn(t *testing.T) {
+	needLab(t)
+	labtest.Tool(t, "dockerd", "docker.io")
+	before := machinesDocker(t)
+	l := New(options(newRunner(t), stateDir(t)))
+	n, err := network.Find("docker/bridge-real")
+	if err != nil {
+		t.Fatal(err)
+	}
+	buildLab(t, l, supported(n))
+	if now := machinesDocker(t); !slices.Equal(before, now) {
+		t.Errorf("the machine has %v, had %v", now, before)
+	}
+	c := l.ordered[0]
+	if on := commandsIn(t, c.nodes[0].NS); !slices.Contains(on, "dockerd") || !slices.Contains(on, "containerd") {
+		t.Errorf("node 1 runs %v", on)
+	}
+	for _, p := range c.pods[0] {
+		if in := commandsIn(t, p.ns); !slices.Equal(in, []string{"cnibench"}) {
+			t.Errorf("%s has the processes %v, want the container's one", p.ns.Name, in)
+		}
+		if !c.nodes[0].PodCIDR.Contains(p.address) {
+			t.Errorf("%s has the address %s, want one of %s", p.ns.Name, p.address, c.nodes[0].PodCIDR)
+		}
+	}
+	facts, err := l.facts(t.Context(), n)
+	if err != nil || facts.Rebuilt() || !strings.HasPrefix(facts.Datapath, "Docker Engine ") {
+		t.Errorf("facts %+v (%v)", facts, err)
+	}
+}
+
+// TestReapRealNetworks: what a container engine left when its lab's owner was killed is
+// removed, wherever it was.
+func TestReapRealNetworks(t *testing.T) {
+	needLab(t)
+	labtest.Tool(t, "dockerd", "docker.io")
+	for _, until := range []string{"building", "built"} {
+		t.Run(until, func(t *testing.T) {
+			dir := stateDir(t)
+			leavesNothing(t, dir, func() string {
+				killOwner(t, dir, until, "docker/bridge-real", "docker/overlay-real", "podman/bridge")
+				ids, err := (store{dir: dir}).ids()
+				if err != nil || len(ids) > 1 || until == "built" && len(ids) == 0 {
+					t.Fatalf("labs %v (%v)", ids, err)
+				}
+				gone, err := Reap(t.Context(), options(newRunner(t), dir))
+				if err != nil || len(gone) != len(ids) {
+					t.Errorf("cleared %v (%v), want %v", gone, err, ids)
+				}
+				for _, g := range gone {
+					if g.Detach != nil {
+						t.Logf("detach: %v", g.Detach)
+					}
+				}
+				return strings.Join(ids, "") // none where it was killed before it had one
+			})
+		})
+	}
+}
+
+// TestKindsReachTheRecord: reports mark networks by what the environment says.
+func TestKindsReachTheRecord(t *testing.T) {
+	l := New(Options{})
+	for name, rebuilt := range map[string]bool{"bridge": false, "docker/bridge": true, "calico/direct": true, "docker/bridge-real": false, "macvlan+sockmap": true} {
+		n, err := network.Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Datapath = nil // its program may be missing
+		facts, err := l.facts(t.Context(), n)
+		if err != nil || facts.Kind != n.Kind || facts.Kind == "" || facts.Rebuilt() != rebuilt {
+			t.Errorf("%s: %+v (%v)", name, facts, err)
+		}
+	}
+	if old := (result.NetworkFacts{Model: "flannel v0.28"}); !old.Rebuilt() || (result.NetworkFacts{}).Rebuilt() {
+		t.Error("records of versions without a kind: those with a model are rebuilt, no others")
+	}
+}
