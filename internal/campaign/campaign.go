@@ -87,6 +87,9 @@ type Workload struct {
 	ZeroCopy          []bool    `json:"zero_copy,omitempty"`
 	BackgroundStreams []int     `json:"background_streams,omitempty"`
 	Pods              []int     `json:"pods,omitempty"`
+	Ranks             []int     `json:"ranks,omitempty"`
+	RanksPerNode      []int     `json:"ranks_per_node,omitempty"`
+	Algorithm         []string  `json:"algorithm,omitempty"`
 	PinCPUs           []bool    `json:"pin_cpus,omitempty"`
 	CPUs              []string  `json:"cpus,omitempty"`
 	CongestionControl []string  `json:"congestion_control,omitempty"`

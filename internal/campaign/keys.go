@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/traffic"
 )
 
 // key is what a campaign file's key takes beside what its Go type says. The
@@ -194,9 +195,15 @@ func workloadKeys(known Known) []key {
 			doc: "Additional TCP connections from client to server, 10 Mbit/s each. They are not part of the result."},
 		{name: "pods", defDoc: "[1]", kind: "number of pods", bounds: bounds{min: 1, max: 200}, example: "[1, 10, 50, 100]",
 			doc: "How many pods are added at the same time."},
+		{name: "ranks", defDoc: "[4]", kind: "number of ranks", bounds: bounds{min: 2, max: traffic.MaxRanks}, example: "[2, 4, 8]",
+			doc: "The number of ends of a workload with many ends. Each rank has a pod of its own; on network host, ranks share their node. Requires testbed lab (docs/hpc.md)."},
+		{name: "ranks_per_node", defDoc: "[1]", kind: "number of ranks", bounds: bounds{min: 1, max: traffic.MaxRanks}, example: "[1, 2]",
+			doc: "How many ranks are on one node. Ranks fill one node after the other: ranks 0 and 1 are on node 1, ranks 2 and 3 on node 2. A path with placement intra-host has all ranks on one node."},
+		{name: "algorithm", defDoc: "the workload's first", kind: "algorithm", example: "[ring, recursive_doubling]",
+			doc: "How a workload with many ends does its operation. all_to_all: pairwise. all_gather and all_reduce: ring, recursive_doubling. barrier: dissemination, recursive_doubling. recursive_doubling requires a power of two of ranks."},
 		{name: "pin_cpus", defDoc: "[false]", kind: "switch", example: "[false, true]",
 			doc: "Pin the client to the CPUs with even numbers and the server to those with odd numbers. On more than two CPUs, cpus: [apart] is the better choice."},
-		{name: "cpus", defDoc: "in a lab [same], for latency_under_load [apart]; elsewhere [free]", kind: "placement on CPUs", names: []string{result.CPUsSame, result.CPUsApart, result.CPUsFree}, example: "[same, apart]",
+		{name: "cpus", defDoc: "in a lab [same], for latency_under_load and workloads with many ends [apart]; elsewhere [free]", kind: "placement on CPUs", names: []string{result.CPUsSame, result.CPUsApart, result.CPUsFree}, example: "[same, apart]",
 			doc: "On which CPUs the two ends run. same: both on one CPU. This measures only the path's cost, without waking another CPU and without a second CPU sharing the work. apart: one CPU each, on different cores of one NUMA node. free: the scheduler chooses, and its choice changes all the time. Two machines share no CPU, so same requires a lab or a path inside a node."},
 		{name: "congestion_control", defDoc: "in a lab and in a lab's Kubernetes [cubic]; elsewhere [as-is]", kind: "congestion control", pattern: algorithmName, patternDoc: "at most 15 small letters, digits, dashes and underscores, a letter first",
 			example: "[cubic, bbr]", doc: "The TCP congestion control of both ends, one of net.ipv4.tcp_available_congestion_control. as-is keeps the system's own. For TCP."},

@@ -74,6 +74,12 @@ type Cell struct {
 	// BackgroundStreams is the number of TCP connections of 10 Mbit/s each beside
 	// the measured ones; absent means none.
 	BackgroundStreams int `json:"background_streams,omitempty"`
+	// Ranks is the number of ends of a workload with many ends, RanksPerNode how many of
+	// them are on one node; absent means one. Ranks fill one node after the other.
+	Ranks        int `json:"ranks,omitempty"`
+	RanksPerNode int `json:"ranks_per_node,omitempty"`
+	// Algorithm is how such a workload does its operation: "ring", "pairwise" …
+	Algorithm string `json:"algorithm,omitempty"`
 	// PinCPUs tells that each end is pinned to CPUs of its own.
 	PinCPUs bool `json:"pin_cpus,omitempty"`
 	// CongestionControl is the TCP algorithm that both ends use; absent means as
@@ -94,6 +100,11 @@ func factorTable(yield func(Factor) bool) {
 		}
 	}
 	for _, f := range trafficFactors() {
+		if !yield(f) {
+			return
+		}
+	}
+	for _, f := range jobFactors() {
 		if !yield(f) {
 			return
 		}
@@ -168,6 +179,21 @@ func trafficFactors() [13]Factor {
 			Words: func(c Cell) string {
 				return wordsIf(c.BackgroundStreams > 0, fmt.Sprintf("beside %d × 10 Mbit/s", c.BackgroundStreams))
 			}},
+	}
+}
+
+// jobFactors are those of workloads with many ends.
+func jobFactors() [3]Factor {
+	return [...]Factor{
+		{Name: "algorithm", Of: func(c *Cell) any { return &c.Algorithm }, Order: Order{Column: 33, Words: 18, Filter: 22, Levels: 21},
+			Filter: "algorithm", Unsaid: "none"},
+		{Name: "ranks", Of: func(c *Cell) any { return &c.Ranks }, Order: Order{Column: 31, Words: 19, Filter: 21, Levels: 19},
+			Plural: "numbers of ranks", Filter: "ranks", FilterUnit: "ranks", Unsaid: "two ends",
+			Words: func(c Cell) string { return wordsIf(c.Ranks > 0, strconv.Itoa(c.Ranks)+" ranks") }},
+		{Name: "ranks_per_node", Of: func(c *Cell) any { return &c.RanksPerNode }, Order: Order{Column: 32, Words: 20, Filter: 21, Levels: 20},
+			Label: "ranks per node", Plural: "numbers of ranks per node", Default: 1, Filter: "ranks",
+			FilterWords: func(c Cell) string { return wordsIf(c.RanksPerNode > 1, strconv.Itoa(c.RanksPerNode)+" per node") },
+			Words:       func(c Cell) string { return wordsIf(c.RanksPerNode > 1, strconv.Itoa(c.RanksPerNode)+" per node") }},
 	}
 }
 
