@@ -17,7 +17,7 @@ const messageWords = "By Hockney's model a message of n bytes takes α + n/β fr
 	"The times are half of tcp_rr's round trips. The intervals contain the noise between blocks, and not that times may not be a straight line."
 
 // jobWords say what a prediction leaves out.
-const jobWords = "Predicted is what the algorithm's messages take by the model, one step after the other. It leaves out computing, late ranks, CPUs that ranks share, and links that several messages use at the same time."
+const jobWords = "Predicted is what the algorithm's messages take by the model, one step after the other. It leaves out computing, late ranks, CPUs that ranks share, and links that several messages use at the same time. The ratio is measured by predicted, inside blocks."
 
 // messageLines are the models of what messages cost, and what they predict.
 func (sc *screen) messageLines(d *document) []string {
@@ -36,9 +36,12 @@ func (sc *screen) messageLines(d *document) []string {
 	if len(d.Analysis.Jobs) == 0 {
 		return lines
 	}
-	lines = append(lines, "", sc.bold("What that predicts for operations of many ranks"))
-	lines = append(append(lines, sc.wrap(jobWords, "", "")...), "")
-	lines = append(lines, sc.textTable(*d.jobTable(d.Analysis.Jobs))...)
+	lines = append(lines, "", sc.bold("What that predicts for operations"+commonRanks(d.Analysis.Jobs)))
+	lines = append(lines, sc.wrap(jobWords, "", "")...)
+	for _, t := range d.jobTables(d.Analysis.Jobs) {
+		lines = append(append(lines, ""), sc.wrap(t.Caption, "", "")...)
+		lines = append(lines, sc.textTable(t)...)
+	}
 	for _, words := range jobRemarks(d.Analysis.Jobs) {
 		lines = append(lines, sc.wrap(words, "! ", "  ")...)
 	}
@@ -75,7 +78,7 @@ func (d *document) messageTable(all []stat.Hockney) *table {
 		cells = append(cells, h.Cell)
 	}
 	places := placesOf(cells)
-	tab := &table{Columns: []column{{Head: "network"}, {Head: "α", Number: true}, {Head: "β", Number: true}, {Head: "sizes"}, {Head: "blocks", Number: true}, {Head: "model off by", Sub: "at most", Number: true}, {Head: "held-out sizes", Sub: "off by at most", Number: true}}}
+	tab := &table{Columns: []column{{Head: "network"}, {Head: "α", Number: true}, {Head: "β", Number: true, Joined: true}, {Head: "sizes"}, {Head: "blocks", Number: true}, {Head: "model off by", Sub: "at most", Number: true}, {Head: "held-out sizes", Sub: "off by at most", Number: true}}}
 	for _, h := range all {
 		beta := text("not known")
 		if h.Beta != nil {
@@ -139,31 +142,55 @@ func (d *document) misfitWords(h stat.Hockney) string {
 	return strings.Join(out, " ")
 }
 
-func (d *document) jobTable(all []stat.JobPrediction) *table {
+// jobTables are one for each network and place, in the order of their models.
+func (d *document) jobTables(all []stat.JobPrediction) []table {
 	var cells []result.Cell
 	for _, p := range all {
 		cells = append(cells, p.Cell)
 	}
 	places := placesOf(cells)
-	tab := &table{Columns: []column{{Head: "operation"}, {Head: "network"}, {Head: "predicted", Number: true}, {Head: "measured", Number: true}, {Head: "measured", Sub: "by predicted", Number: true}, {Head: "blocks", Number: true}}}
-	byTraffic := slices.Clone(all)
-	slices.SortStableFunc(byTraffic, func(a, b stat.JobPrediction) int { return trafficOf(a.Cell).Compare(trafficOf(b.Cell)) })
-	for _, p := range byTraffic {
-		tab.Rows = append(tab.Rows, []cell{
-			text(operationWords(p.Cell, all)), text(d.modelName(p.Cell, places)),
-			{Text: withWidth(p.Predicted, "s"), Value: &p.Predicted.Value}, {Text: withWidth(p.Measured, "s"), Value: &p.Measured.Value},
-			{Text: unit.Estimate(p.Ratio.Value, halfwidth(p.Ratio), ""), Value: &p.Ratio.Value}, text(fmt.Sprint(p.Ratio.N)),
-		})
+	var out []table
+	for _, h := range d.Analysis.Hockneys {
+		tab := table{Caption: d.modelName(h.Cell, places) + conditionWords(h.Cell) + ":",
+			Columns: []column{{Head: "operation"}, {Head: "predicted", Number: true}, {Head: "measured", Number: true, Joined: true}, {Head: "ratio", Number: true, Joined: true}}}
+		for _, p := range all {
+			if p.By != h.Cell {
+				continue
+			}
+			tab.Rows = append(tab.Rows, []cell{
+				text(operationWords(p.Cell, all)),
+				{Text: withWidth(p.Predicted, "s"), Value: &p.Predicted.Value}, {Text: withWidth(p.Measured, "s"), Value: &p.Measured.Value},
+				{Text: unit.Estimate(p.Ratio.Value, halfwidth(p.Ratio), ""), Value: &p.Ratio.Value},
+			})
+		}
+		if len(tab.Rows) > 0 {
+			out = append(out, tab)
+		}
 	}
-	return tab
+	return out
 }
 
-// operationWords are a cell's traffic, without the CPUs where all operations have the same.
+// operationWords are a cell's traffic, without what all operations have in common: CPUs
+// and numbers of ranks.
 func operationWords(c result.Cell, all []stat.JobPrediction) string {
-	if !slices.ContainsFunc(all, func(p stat.JobPrediction) bool { return p.Cell.CPUs != c.CPUs }) {
-		c.CPUs = ""
+	for _, name := range []string{"cpus", "ranks", "ranks_per_node"} {
+		f, _ := result.FindFactor(name)
+		if !slices.ContainsFunc(all, func(p stat.JobPrediction) bool { return f.Compare(p.Cell, c) != 0 }) {
+			f.Copy(&c, result.Cell{})
+		}
 	}
 	return trafficOf(c).Traffic()
+}
+
+// commonRanks are the ranks that all operations have; "" where they differ.
+func commonRanks(all []stat.JobPrediction) string {
+	common := result.Cell{Ranks: all[0].Cell.Ranks, RanksPerNode: all[0].Cell.RanksPerNode}
+	for _, p := range all {
+		if p.Cell.Ranks != common.Ranks || p.Cell.RanksPerNode != common.RanksPerNode {
+			return ""
+		}
+	}
+	return " with " + common.Traffic()
 }
 
 // jobRemarks say what of the measured times the predictions cannot have.
