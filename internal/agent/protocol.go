@@ -30,6 +30,9 @@ const (
 	MethodFacts   = "facts"
 	MethodIdle    = "idle"
 	MethodCancel  = "cancel"
+	// MethodJoin opens the port of one rank of a job, MethodRank runs it.
+	MethodJoin = "join"
+	MethodRank = "rank"
 )
 
 // Request is one line to the agent. Answers may come out of order.
@@ -106,6 +109,25 @@ type SlicesParams struct {
 	Session string         `json:"session"`
 	Start   int64          `json:"start_nanoseconds"`
 	Turns   []traffic.Turn `json:"turns"`
+}
+
+// JoinParams opens the port of a rank; the answer is a ServeResult. MethodAbandon ends a
+// rank too.
+type JoinParams struct {
+	Job traffic.JobConfig `json:"job"`
+}
+
+// RankParams runs a rank that has joined, and answers when its job is over.
+type RankParams struct {
+	Session string `json:"session"`
+	// Ranks are "address:port" of all ranks, in their order.
+	Ranks []string `json:"ranks"`
+}
+
+// RankResult is the answer: the report, or why the rank could not go on.
+type RankResult struct {
+	Report *traffic.JobReport `json:"report,omitempty"`
+	Failed *traffic.JobError  `json:"failed,omitempty"`
 }
 
 // FinishParams ends a serving session and answers with its workload.Output.

@@ -52,6 +52,7 @@ type server struct {
 	busy     *sync.WaitGroup
 	sessions map[string]*session
 	opened   map[string]opening
+	ranks    map[string]*joined
 	next     int
 	versions map[string]string // of tools, once asked
 	release  string            // the version of this program
@@ -151,6 +152,7 @@ func (s *server) fresh() {
 	s.busy = &sync.WaitGroup{}
 	s.sessions = map[string]*session{}
 	s.opened = map[string]opening{}
+	s.ranks = map[string]*joined{}
 }
 
 // accept answers one line, each in a goroutine of its own.
@@ -200,6 +202,10 @@ func (s *server) do(ctx context.Context, req Request) (any, error) {
 		return with(req, func(p ToolsParams) (ToolsResult, error) { return s.tools(ctx, p) })
 	case MethodFacts:
 		return with(req, func(struct{}) (Facts, error) { return facts(s.roots) })
+	case MethodJoin:
+		return with(req, func(p JoinParams) (ServeResult, error) { return s.join(ctx, p) })
+	case MethodRank:
+		return with(req, func(p RankParams) (RankResult, error) { return s.rank(p) })
 	case MethodIdle:
 		return with(req, func(p IdleParams) (IdleResult, error) { return s.idle(ctx, p) })
 	default:
@@ -253,12 +259,15 @@ func (s *server) answer(r Response) {
 // cancelAll ends everything under way and waits for that.
 func (s *server) cancelAll() error {
 	s.mu.Lock()
-	end, busy, opened := s.end, s.busy, s.opened
+	end, busy, opened, ranks := s.end, s.busy, s.opened, s.ranks
 	s.fresh()
 	s.mu.Unlock()
 	end(errOver)
 	for _, d := range opened {
 		d.Close()
+	}
+	for _, r := range ranks {
+		r.leave()
 	}
 	over := make(chan struct{})
 	go func() { busy.Wait(); close(over) }()

@@ -59,13 +59,17 @@ type opening struct {
 	conditions map[string]string
 }
 
-// abandon ends one session, serving or opened. One that is over is no error.
+// abandon ends one session, serving or opened, or a rank. One that is over is no error.
 func (s *server) abandon(p FinishParams) error {
 	s.mu.Lock()
-	d, se := s.opened[p.Session], s.sessions[p.Session]
+	d, se, r := s.opened[p.Session], s.sessions[p.Session], s.ranks[p.Session]
 	delete(s.opened, p.Session)
 	delete(s.sessions, p.Session)
+	delete(s.ranks, p.Session)
 	s.mu.Unlock()
+	if r != nil {
+		r.leave()
+	}
 	if d.Slicer != nil {
 		d.Close()
 	}

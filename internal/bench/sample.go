@@ -51,7 +51,7 @@ func (r *run) begin(ctx context.Context, slot plan.Slot) *try {
 		Schema: result.Schema, ID: slot.ID, Block: slot.Block, Attempt: 1 + r.slots[slot.ID].attempts, Cell: slot.Cell,
 		Started: time.Now().UTC(), RequestedSeconds: r.Sampling.Seconds,
 	}}
-	if t.work, t.err = workload.Find(slot.Cell.Workload); t.err != nil || t.addsPods() {
+	if t.work, t.err = workload.Find(slot.Cell.Workload); t.err != nil || t.addsPods() || t.manyEnds() {
 		return t
 	}
 	if t.ends, t.err = r.Testbed.Ends(ctx, slot.Cell); t.err == nil {
@@ -73,6 +73,8 @@ func (r *run) prepare(ctx context.Context, slot plan.Slot) *try {
 
 func (t *try) addsPods() bool { return t.work.Spec().Name == workload.PodSetupName }
 
+func (t *try) manyEnds() bool { return t.work.Spec().ManyEnds }
+
 // finish measures what was begun. Several may be measured at the same time.
 func (r *run) finish(ctx context.Context, t *try) {
 	s, err := &t.sample, t.err
@@ -80,6 +82,8 @@ func (r *run) finish(ctx context.Context, t *try) {
 	case err != nil:
 	case t.addsPods():
 		err = r.addPods(ctx, s)
+	case t.manyEnds():
+		err = r.job(ctx, s, t.work.(workload.ManyEnds))
 	default:
 		err = r.measure(ctx, t)
 	}
@@ -96,7 +100,7 @@ func (r *run) finish(ctx context.Context, t *try) {
 func failed(s *result.Sample, err error) {
 	s.Status, s.Reason = result.StatusFailed, oneLine(err)
 	s.Metrics, s.Histogram, s.Series, s.MeasuredSeconds, s.Probes, s.Machines = nil, nil, nil, nil, nil, nil
-	s.Settings, s.Conditions, s.Slices, s.Explaining = nil, nil, nil, nil
+	s.Settings, s.Conditions, s.Slices, s.Explaining, s.Job = nil, nil, nil, nil, nil
 }
 
 func (r *run) measure(ctx context.Context, t *try) error {

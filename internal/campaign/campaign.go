@@ -117,6 +117,17 @@ func (w Workload) texts(factor string) []string {
 	return texts
 }
 
+// numbers are the values of a factor of whole numbers.
+func (w Workload) numbers(factor string) []int {
+	var numbers []int
+	for _, v := range w.Values[factor] {
+		if n, ok := v.(int); ok {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
+}
+
 // Conditions are factors of the experiment rather than of the network.
 type Conditions struct{ CPUs, CongestionControl bool }
 

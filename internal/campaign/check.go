@@ -25,6 +25,7 @@ func (d *decoder) check(c *Campaign) {
 		d.checkWorkload(place{"workloads", i}, &c.Workloads[i], c.Testbed)
 	}
 	d.checkPlacement(c)
+	d.checkRanks(c)
 	if slices.Contains(c.Families, "ipv6") {
 		for i, mtu := range c.MTU {
 			if mtu > 0 && mtu < minIPv6MTU {
@@ -141,6 +142,7 @@ func (d *decoder) checkWorkload(where place, w *Workload, testbed string) {
 	}
 	d.checkChoice(where.with("test"), w.texts("test"), spec.Tests)
 	d.checkChoice(where.with("protocol"), w.texts("protocol"), spec.Protocols)
+	d.checkChoice(where.with("algorithm"), w.texts("algorithm"), spec.Algorithms)
 	fillWorkload(w, spec)
 	d.checkConditions(where, w, spec, testbed)
 	if mayUseUDP(spec, *w) {
@@ -180,6 +182,9 @@ func fillWorkload(w *Workload, spec workload.Spec) {
 	}
 	if !w.has("streams") && takes(spec, "streams") {
 		w.set("streams", max(spec.DefaultStreams, 1))
+	}
+	if spec.ManyEnds {
+		fillRanks(w, spec)
 	}
 }
 

@@ -140,6 +140,10 @@ func drive(s campaign.Sampling, cell result.Cell) error {
 		return err
 	}
 	p := workload.Params{Cell: cell, Warmup: s.Warmup(), Window: s.Window(), Token: strings.Repeat("00", 16)}
+	if many, is := w.(workload.ManyEnds); is {
+		_, err := many.Rank(p, cell.Ranks-1, 0)
+		return err
+	}
 	_, serveErr := w.Serve(p)
 	_, driveErr := w.Drive(p, netip.MustParseAddrPort("198.18.0.1:5201"))
 	return errors.Join(serveErr, driveErr)

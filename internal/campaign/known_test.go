@@ -25,6 +25,8 @@ func testKnown() Known {
 				Factors: []string{"message_bytes", "streams", "direction", "rate_bits_per_second"}},
 			{Name: "netperf", Tests: []string{"TCP_STREAM", "TCP_RR", "UDP_STREAM"}, Factors: []string{"message_bytes", "response_bytes"}},
 			{Name: "plain"},
+			{Name: "all_gather", DefaultMessageBytes: 4096, Factors: []string{"message_bytes", "ranks", "ranks_per_node", "algorithm"}, ManyEnds: true, Algorithms: []string{"ring", "recursive_doubling"}},
+			{Name: "incast", DefaultMessageBytes: 65536, Factors: []string{"message_bytes", "ranks", "ranks_per_node"}, ManyEnds: true},
 		},
 	}
 }

@@ -29,6 +29,10 @@ and the machine allows sampling: see cnibench doctor.
 If the campaign measured the steps up to a network (ladders: [flannel/vxlan]), explain
 shows what each step adds, and where steps and stacks disagree.
 
+If the campaign measured tcp_rr with three or more message sizes, explain fits Hockney's
+model to them: what a message costs, and what each byte adds. It compares operations of
+many ranks with what that predicts (docs/hpc.md).
+
 With --pprof and --folded it writes the sampled stacks themselves as well, for
 go tool pprof and for programs that draw flame graphs.`,
 		Example: `  cnibench explain results/latest

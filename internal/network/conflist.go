@@ -24,6 +24,9 @@ func FromConflist(name string, perNode [][]byte) (Network, error) {
 	subnets := make([][]netip.Prefix, len(perNode))
 	plugins := map[string]bool{}
 	n := Network{Name: name, Kind: result.KindReal, Summary: "a conflist of the user's own", Needs: []netns.Feature{netns.Veth()}}
+	if len(perNode) > 1 {
+		n.Nodes = len(perNode)
+	}
 	for i, data := range perNode {
 		list, err := readUserList(data)
 		if err != nil {

@@ -86,6 +86,8 @@ type Network struct {
 	// MasqueradeAll is kube-proxy's --masquerade-all: its pods are of the pods'
 	// range and answer each other past their nodes.
 	MasqueradeAll bool
+	// Nodes is the most nodes that it can have; 0: as many as the lab can.
+	Nodes int
 	// Policy tells that pods are under a policy (PolicyPorts), before which others
 	// can be put.
 	Policy bool

@@ -22,6 +22,9 @@ type explained struct {
 	// Missing says what the campaign lacks for a full explanation.
 	Missing  []string      `json:"missing,omitempty"`
 	Networks []Explanation `json:"networks"`
+	// Messages are models of what messages cost, Jobs what these predict.
+	Messages []stat.Hockney       `json:"messages,omitempty"`
+	Jobs     []stat.JobPrediction `json:"jobs,omitempty"`
 	// ProbeCost is what reading the probes took; nil where no sample tells it.
 	ProbeCost *stat.ProbeCost `json:"probe_cost,omitempty"`
 }
@@ -29,7 +32,7 @@ type explained struct {
 // ExplainJSON writes where the cost of each network goes, for programs.
 func ExplainJSON(w io.Writer, in Input) error {
 	d := newDocument(in)
-	out := explained{Schema: ExplainSchema, Campaign: d.title(), Missing: d.unexplained(), Networks: []Explanation{}, ProbeCost: d.Analysis.ProbeCost}
+	out := explained{Schema: ExplainSchema, Campaign: d.title(), Missing: d.unexplained(), Networks: []Explanation{}, ProbeCost: d.Analysis.ProbeCost, Messages: d.Analysis.Hockneys, Jobs: d.Analysis.Jobs}
 	out.Networks = append(out.Networks, d.explanations()...)
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -47,7 +50,7 @@ func Explain(w io.Writer, in Input, opt Options) error {
 		lines = append(lines, sc.wrap(m, "! ", "  ")...)
 	}
 	all := d.explanations()
-	if len(all) == 0 {
+	if len(all)+len(d.Analysis.Hockneys) == 0 {
 		lines = append(lines, sc.wrap("Nothing to explain: no network has a cost that was measured.", "", "")...)
 	}
 	for _, e := range all {
@@ -75,6 +78,7 @@ func Explain(w io.Writer, in Input, opt Options) error {
 			}
 		}
 	}
+	lines = append(lines, sc.messageLines(d)...)
 	if words := probeCostWords(d.Analysis.ProbeCost); words != "" && len(all) > 0 {
 		lines = append(append(lines, ""), sc.wrap(words, "", "")...)
 	}

@@ -74,7 +74,7 @@ func (sc screen) say(s string) string {
 	if sc.unicode {
 		return s
 	}
-	s = strings.NewReplacer("±", "+-", "µ", "u", "×", "x", "…", "..", "–", "-", "→", "->", "≥", ">=", "≤", "<=", "·", "-", "≠", "!=", "’", "'", "“", `"`, "”", `"`).Replace(s)
+	s = strings.NewReplacer("±", "+-", "µ", "u", "×", "x", "…", "..", "–", "-", "→", "->", "≥", ">=", "≤", "<=", "·", "-", "≠", "!=", "’", "'", "α", "alpha", "β", "beta", "“", `"`, "”", `"`).Replace(s)
 	return strings.Map(func(r rune) rune {
 		if r > unicode.MaxASCII {
 			return '?'

@@ -82,6 +82,12 @@ type Cell struct {
 	// BackgroundStreams is the number of TCP connections of 10 Mbit/s each beside
 	// the measured ones; absent means none.
 	BackgroundStreams int `json:"background_streams,omitempty"`
+	// Ranks is the number of ends of a workload with many ends, RanksPerNode how many of
+	// them are on one node; absent means one. Ranks fill one node after the other.
+	Ranks        int `json:"ranks,omitempty"`
+	RanksPerNode int `json:"ranks_per_node,omitempty"`
+	// Algorithm is how such a workload does its operation: "ring", "pairwise" …
+	Algorithm string `json:"algorithm,omitempty"`
 	// PinCPUs tells that each end is pinned to CPUs of its own.
 	PinCPUs bool `json:"pin_cpus,omitempty"`
 	// CongestionControl is the TCP algorithm that both ends use; absent means as
@@ -107,6 +113,11 @@ func factorTable(yield func(Factor) bool) {
 		}
 	}
 	for _, f := range loadFactors() {
+		if !yield(f) {
+			return
+		}
+	}
+	for _, f := range jobFactors() {
 		if !yield(f) {
 			return
 		}
@@ -232,6 +243,34 @@ func loadFactors() [6]Factor {
 	}
 }
 
+// jobFactors are those of workloads with many ends.
+func jobFactors() [3]Factor {
+	const mostRanks = 256 // as of the engine (traffic.MaxRanks)
+	return [...]Factor{
+		{Name: "algorithm", Of: func(c *Cell) any { return &c.Algorithm }, Order: Order{Column: 33, Words: 18, Filter: 22, Levels: 21, Key: 19},
+			Key: func() Key {
+				return Key{Kind: "algorithm", Default: "the workload's first", Example: "[ring, recursive_doubling]",
+					Doc: "How a workload with many ends does its operation. all_to_all: pairwise. all_gather and all_reduce: ring, recursive_doubling. barrier: dissemination, recursive_doubling. recursive_doubling requires a power of two of ranks."}
+			},
+			Filter: "algorithm", Unsaid: "none"},
+		{Name: "ranks", Of: func(c *Cell) any { return &c.Ranks }, Order: Order{Column: 31, Words: 19, Filter: 21, Levels: 19, Key: 17},
+			Key: func() Key {
+				return Key{Kind: "number of ranks", Default: "[4]", Bounds: Bounds{Min: 2, Max: mostRanks}, Example: "[2, 4, 8]",
+					Doc: "The number of ends of a workload with many ends. Each rank has a pod of its own; on network host, ranks share their node. Requires testbed lab (docs/hpc.md)."}
+			},
+			Plural: "numbers of ranks", Filter: "ranks", FilterUnit: "ranks", Unsaid: "two ends",
+			Words: func(c Cell) string { return wordsIf(c.Ranks > 0, strconv.Itoa(c.Ranks)+" ranks") }},
+		{Name: "ranks_per_node", Of: func(c *Cell) any { return &c.RanksPerNode }, Order: Order{Column: 32, Words: 20, Filter: 21, Levels: 20, Key: 18},
+			Key: func() Key {
+				return Key{Kind: "number of ranks", Default: "[1]", Bounds: Bounds{Min: 1, Max: mostRanks}, Example: "[1, 2]",
+					Doc: "How many ranks are on one node. Ranks fill one node after the other: ranks 0 and 1 are on node 1, ranks 2 and 3 on node 2. A path with placement intra-host has all ranks on one node."}
+			},
+			Label: "ranks per node", Plural: "numbers of ranks per node", Default: 1, Filter: "ranks",
+			FilterWords: func(c Cell) string { return wordsIf(c.RanksPerNode > 1, strconv.Itoa(c.RanksPerNode)+" per node") },
+			Words:       func(c Cell) string { return wordsIf(c.RanksPerNode > 1, strconv.Itoa(c.RanksPerNode)+" per node") }},
+	}
+}
+
 // optionFactors are how it is sent.
 func optionFactors() [5]Factor {
 	return [...]Factor{
@@ -268,7 +307,7 @@ func optionFactors() [5]Factor {
 			}},
 		{Name: "cpus", Of: func(c *Cell) any { return &c.CPUs }, Order: Order{Column: 30, Words: 17, Filter: 19, Levels: 16, Key: 15},
 			Key: func() Key {
-				return Key{Kind: "placement on CPUs", Default: "in a lab [same], for latency_under_load [apart]; elsewhere [free]", Names: []string{CPUsSame, CPUsApart, CPUsFree}, Example: "[same, apart]",
+				return Key{Kind: "placement on CPUs", Default: "in a lab [same], for latency_under_load and workloads with many ends [apart]; elsewhere [free]", Names: []string{CPUsSame, CPUsApart, CPUsFree}, Example: "[same, apart]",
 					Doc: "On which CPUs the two ends run. same: both on one CPU. This measures only the path's cost, without waking another CPU and without a second CPU sharing the work. apart: one CPU each, on different cores of one NUMA node. free: the scheduler chooses, and its choice changes all the time. Two machines share no CPU, so same requires a lab or a path inside a node."}
 			},
 			Label: "placement on CPUs", Plural: "placements on CPUs", Default: CPUsFree, Absent: CPUsFree, Filter: "CPUs", Unsaid: CPUsFree,

@@ -76,6 +76,8 @@ type Sample struct {
 	// Settings maps ClientNode and ServerNode to the values that were in force
 	// there of every setting that a profile of the campaign asks for.
 	Settings map[string]map[string]string `json:"settings,omitempty"`
+	// Job is what each rank measured, for workloads with many ends.
+	Job *Job `json:"job,omitempty"`
 	// Tools maps a tool to the version that it printed.
 	Tools map[string]string `json:"tools,omitempty"`
 	// Raw is the folder below the result directory that holds argv, stdout and

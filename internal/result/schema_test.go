@@ -31,6 +31,10 @@ func TestSchemaAgreesWithValidate(t *testing.T) {
 		Settings:      map[string]map[string]string{"server_node": {"net.ipv4.tcp_sack": "0"}},
 		Tools:         map[string]string{"iperf3": "3.12"}, Raw: "raw/b01-c000", Warnings: []string{"loss"},
 	}
+	job := &result.Job{SlowestRank: 1, Operation: *ok.Histogram, Flows: ok.Histogram, Ranks: []result.Rank{
+		{Rank: 0, Place: "pod1", Node: "node1", SlowestIn: 0, SentBytes: 8, ReceivedBytes: 8},
+		{Rank: 1, Place: "pod2", Node: "node1", CPUs: []int{3}, SlowestIn: 1, Times: map[string]float64{"operation_time_mean_seconds": 1e-5}, Histogram: ok.Histogram, Conditions: map[string]string{"qdisc": "fq"}},
+	}}
 	change := func(f func(*result.Sample)) result.Sample { s := ok; f(&s); return s }
 	strip := func(s *result.Sample) {
 		s.Metrics, s.Histogram, s.Series, s.Probes, s.Machines, s.MeasuredSeconds = nil, nil, nil, nil, nil, nil
@@ -43,6 +47,9 @@ func TestSchemaAgreesWithValidate(t *testing.T) {
 		"ok":                  {ok, true},
 		"failed":              {change(func(s *result.Sample) { strip(s); s.Status, s.Reason = "failed", "link is down" }), true},
 		"unsupported":         {change(func(s *result.Sample) { strip(s); s.Status, s.Reason = "unsupported", "kernel has no ipip" }), true},
+		"job":                 {change(func(s *result.Sample) { s.Job = job }), true},
+		"job of one rank":     {change(func(s *result.Sample) { j := *job; j.SlowestRank, j.Ranks = 0, j.Ranks[:1]; s.Job = &j }), false},
+		"failed with a job":   {change(func(s *result.Sample) { strip(s); s.Status, s.Reason, s.Job = "failed", "rank 1 is gone", job }), false},
 		"no metrics":          {change(func(s *result.Sample) { s.Metrics = nil }), false},
 		"no window":           {change(func(s *result.Sample) { s.MeasuredSeconds = nil }), false},
 		"no reason":           {change(func(s *result.Sample) { strip(s); s.Status = "failed" }), false},

@@ -45,11 +45,16 @@ func (s *Sample) validate(known map[string]bool) error {
 		if s.Reason == "" {
 			bad("status %s without a reason", s.Status)
 		}
-		if len(s.Metrics) > 0 || s.Histogram != nil || s.Slices != nil || s.Explaining != nil || s.Series != nil || s.PluginSeconds != nil || s.MeasuredSeconds != nil {
+		if len(s.Metrics) > 0 || s.Histogram != nil || s.Slices != nil || s.Explaining != nil || s.Series != nil || s.PluginSeconds != nil || s.Job != nil || s.MeasuredSeconds != nil {
 			bad("status %s with measured values", s.Status)
 		}
 	default:
 		bad("unknown status %q", s.Status)
+	}
+	if s.Job != nil {
+		if err := s.Job.validate(); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	if s.MeasuredSeconds != nil && !(*s.MeasuredSeconds > 0 && *s.MeasuredSeconds < math.MaxFloat64) {
 		bad("measured_seconds is %v", *s.MeasuredSeconds)

@@ -211,6 +211,11 @@ type Analysis struct {
 	CrossChecks []CrossCheck `json:"cross_checks,omitempty"`
 	// RoundTrips has every cell that counts and times transactions.
 	RoundTrips []RoundTripCheck `json:"round_trips,omitempty"`
+	// Hockneys are models of what messages cost, where round trips of three sizes or more
+	// were measured, and Jobs what they predict for workloads with many ends. cnibench
+	// explain has them.
+	Hockneys []Hockney       `json:"-"`
+	Jobs     []JobPrediction `json:"-"`
 	// Warnings, one for each code, in the order of their weight.
 	Warnings []Warning `json:"warnings,omitempty"`
 	// NullTest is what networks held against themselves say about the machine;
@@ -246,6 +251,8 @@ func (c *campaign) analyse() Analysis {
 	a.Meshes = c.meshes(a.Cells)
 	a.PolicySweeps, a.ProbeCost = c.policySweeps(), c.probeCost()
 	a.CrossChecks, a.RoundTrips = c.crossChecks(), c.roundTripChecks()
+	a.Hockneys = c.hockneys()
+	a.Jobs = c.jobPredictions(a.Hockneys)
 	a.Warnings = c.warnings(a, latencies)
 	a.NullTest = c.nullTest()
 	return a

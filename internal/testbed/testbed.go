@@ -56,3 +56,17 @@ type Place struct {
 	Settings map[string]string
 	Doubts   []string
 }
+
+// Gatherer is a testbed that has a place for each rank of a workload with many ends.
+type Gatherer interface {
+	// Ranks gives the places of a cell's ranks, in their order, with live agents; those
+	// that died are started again. No two ranks share an agent.
+	Ranks(ctx context.Context, cell result.Cell) ([]Rank, error)
+}
+
+// Rank is where one rank of a job runs.
+type Rank struct {
+	Place
+	// Address is where other ranks connect to.
+	Address netip.Addr
+}

@@ -74,3 +74,41 @@ func merge(recorders []*recorder) (*Histogram, error) {
 	}
 	return &Histogram{Count: n, HDRBase64: string(raw), MeanNanoseconds: mean, StddevNanoseconds: math.Sqrt(max(0, m2/float64(n))), MinNanoseconds: all.least, MaxNanoseconds: all.top}, nil
 }
+
+// MergeHistograms gives one histogram of several; those that are nil are left out. It is
+// nil where none is left.
+func MergeHistograms(all []*Histogram) (*Histogram, error) {
+	var out *Histogram
+	merged := hdrhistogram.New(histMin, histMax, histDigits)
+	var mean, m2 float64
+	for _, h := range all {
+		if h == nil || h.Count == 0 {
+			continue
+		}
+		hist, err := hdrhistogram.Decode([]byte(h.HDRBase64))
+		if err != nil {
+			return nil, fmt.Errorf("histogram: %w", err)
+		}
+		if dropped := merged.Merge(hist); dropped != 0 {
+			return nil, fmt.Errorf("histogram: %d values were dropped", dropped)
+		}
+		if out == nil {
+			out = &Histogram{MinNanoseconds: h.MinNanoseconds}
+		}
+		// Chan, Golub, LeVeque 1983, as in merge.
+		n, k, d := float64(out.Count), float64(h.Count), h.MeanNanoseconds-mean
+		m2 += h.StddevNanoseconds*h.StddevNanoseconds*k + d*d*n*k/(n+k)
+		mean += d * k / (n + k)
+		out.Count += h.Count
+		out.MinNanoseconds, out.MaxNanoseconds = min(out.MinNanoseconds, h.MinNanoseconds), max(out.MaxNanoseconds, h.MaxNanoseconds)
+	}
+	if out == nil {
+		return nil, nil
+	}
+	raw, err := merged.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		return nil, fmt.Errorf("histogram: %w", err)
+	}
+	out.HDRBase64, out.MeanNanoseconds, out.StddevNanoseconds = string(raw), mean, math.Sqrt(m2/float64(out.Count))
+	return out, nil
+}

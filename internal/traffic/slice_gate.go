@@ -26,7 +26,7 @@ type sliceGate struct {
 type decision byte
 
 const (
-	undecided decision = iota
+	untaken decision = iota
 	inTime
 	tooLate
 )
@@ -49,7 +49,7 @@ func (g *sliceGate) begin(turns int) {
 func (g *sliceGate) takes(turn int, late bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.taken[turn] == undecided {
+	if g.taken[turn] == untaken {
 		g.taken[turn] = inTime
 		if late {
 			g.taken[turn] = tooLate

@@ -24,7 +24,7 @@ type Metric struct {
 
 // Metrics lists every metric in the order in which reports show them.
 func Metrics() []Metric {
-	return slices.Concat(trafficMetrics(), podMetrics(), detailMetrics())
+	return slices.Concat(trafficMetrics(), jobMetrics(), podMetrics(), detailMetrics())
 }
 
 // trafficMetrics are rates and times of traffic.
@@ -51,6 +51,30 @@ func trafficMetrics() []Metric {
 		{"one_way_delay_min_seconds", "one-way delay min", "s", Lower},
 		{"one_way_delay_max_seconds", "one-way delay max", "s", Lower},
 		{"jitter_seconds", "jitter (RFC 3550)", "s", Lower},
+	}
+}
+
+// jobMetrics are those of workloads with many ends. The time of an operation is that of
+// its slowest rank.
+func jobMetrics() []Metric {
+	return []Metric{
+		{"operation_time_mean_seconds", "operation time mean", "s", Lower},
+		{"operation_time_min_seconds", "operation time min", "s", Lower},
+		{"operation_time_p50_seconds", "operation time p50", "s", Lower},
+		{"operation_time_p90_seconds", "operation time p90", "s", Lower},
+		{"operation_time_p99_seconds", "operation time p99", "s", Lower},
+		{"operation_time_max_seconds", "operation time max", "s", Lower},
+		{"operation_time_stddev_seconds", "operation time standard deviation", "s", Lower},
+		{"flow_completion_mean_seconds", "flow completion mean", "s", Lower},
+		{"flow_completion_min_seconds", "flow completion min", "s", Lower},
+		{"flow_completion_p50_seconds", "flow completion p50", "s", Lower},
+		{"flow_completion_p90_seconds", "flow completion p90", "s", Lower},
+		{"flow_completion_p99_seconds", "flow completion p99", "s", Lower},
+		{"flow_completion_max_seconds", "flow completion max", "s", Lower},
+		{"flow_completion_stddev_seconds", "flow completion standard deviation", "s", Lower},
+		{"operations", "operations counted", "", Neither},
+		{"rank_sent_bytes_per_operation", "sent by a rank per operation, at most", "B", Neither},
+		{"ranks_per_cpu", "ranks per CPU, at most", "", Neither},
 	}
 }
 

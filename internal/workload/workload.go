@@ -104,6 +104,8 @@ type Measurement struct {
 	Series          *result.Series
 	// SliceRates are the primary rates of a sliced sample's slices, per second.
 	SliceRates []float64
+	// Job is as in a sample.
+	Job *result.Job
 	// PluginSeconds is as in a sample.
 	PluginSeconds map[string]map[string]float64
 	Tools         map[string]string
@@ -139,6 +141,10 @@ type Spec struct {
 	DefaultCPUsByTest map[string]string
 	// DefaultStreams is used where a campaign names no streams; 0 means 1.
 	DefaultStreams int
+	// ManyEnds tells that its ends are ranks, and Algorithms are the allowed values of
+	// algorithm, the first the default; empty when the workload has none.
+	ManyEnds   bool
+	Algorithms []string
 }
 
 // PrimaryFor is the primary metric of one of the workload's tests.
@@ -178,6 +184,7 @@ type Workload interface {
 func List() []Workload {
 	return []Workload{
 		TCPStream(), UDPStream(), TCPRR(), UDPRR(), TCPCRR(), LatencyUnderLoad(),
+		AllToAll(), AllGather(), AllReduce(), Barrier(), Incast(), Outcast(), HaloExchange(),
 		Iperf3{}, Netperf{}, Sockperf{}, Redis{}, HTTP{}, PodSetup{},
 	}
 }

@@ -160,6 +160,8 @@ func (b *Bed) choose(ctx context.Context, cells []result.Cell) (map[result.Cell]
 // support says why a cell cannot be measured between bare machines.
 func (b *Bed) support(c result.Cell) error {
 	switch {
+	case c.HasManyEnds():
+		return fmt.Errorf("%s has %d ranks, and an inventory has two hosts that are measured: measure it in the lab", c.Workload, c.Ranks)
 	case b.ofPods(c):
 		return b.supportPods(c)
 	case c.Network == campaign.Detected:

@@ -94,6 +94,7 @@ func TestSupport(t *testing.T) {
 		{good, ""},
 		{change(func(c *result.Cell) { c.Network = "bridge" }), "no pod network bridge"},
 		{change(func(c *result.Cell) { c.Network = "detected" }), "no group control_plane"},
+		{change(func(c *result.Cell) { c.Workload, c.Ranks = "all_to_all", 8 }), "all_to_all has 8 ranks, and an inventory has two hosts that are measured: measure it in the lab"},
 		{change(func(c *result.Cell) { c.Placement = "intra-host" }), "two machines"},
 		{change(func(c *result.Cell) { c.Family = "ipv6" }), "IPv4"},
 		{change(func(c *result.Cell) { c.Link = "10-gigabit" }), "left runs at 1000 Mbit/s"},

@@ -128,7 +128,7 @@ func (p *planner) specs(cells []result.Cell) ([]Spec, map[result.Cell]string) {
 	at := map[key]int{}
 	unsupported := map[result.Cell]string{}
 	for _, c := range cells {
-		client, server, err := p.support(c)
+		ends, err := p.ends(c)
 		if err != nil {
 			unsupported[c] = err.Error()
 			continue
@@ -145,11 +145,32 @@ func (p *planner) specs(cells []result.Cell) ([]Spec, map[result.Cell]string) {
 		if a := p.algorithmFor(c); a != "" && !slices.Contains(specs[i].Algorithms, a) {
 			specs[i].Algorithms = append(specs[i].Algorithms, a)
 		}
-		for _, s := range []site{client, server} {
+		for _, s := range ends {
+			for len(specs[i].Pods) < s.node {
+				specs[i].Pods = append(specs[i].Pods, 0)
+			}
 			specs[i].Pods[s.node-1] = max(specs[i].Pods[s.node-1], s.pod)
 		}
 	}
 	return specs, unsupported
+}
+
+// ends are where the two ends of a cell are, or its ranks; or why the lab cannot build it.
+func (p *planner) ends(c result.Cell) ([]site, error) {
+	if !c.HasManyEnds() {
+		client, server, err := p.support(c)
+		return []site{client, server}, err
+	}
+	n, err := p.find(c.Network)
+	if err != nil {
+		return nil, err
+	}
+	sites, err := supportRanks(n, c)
+	if err != nil {
+		return nil, err
+	}
+	_, _, err = p.support(c)
+	return sites, err
 }
 
 // support says where a cell's ends are, or why the lab cannot build it.
