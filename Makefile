@@ -9,16 +9,16 @@ export CGO_ENABLED := 0
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run test test-vm quick build image image-tools lint fmt tools cluster-binaries bench-lab bench-agreement bench-traffic bench-probes bench-null bench-conditions bench-repeat bench-variance bench-savings bench-instructions bench-ladders bench-services bench-probe-cost bpf web fuzz survive supply-chain dist dist-test clean site tour
+.PHONY: help run test test-vm quick build image image-tools lint fmt tools cluster-binaries bench-lab bench-agreement bench-traffic bench-probes bench-null bench-conditions bench-repeat bench-variance bench-savings bench-instructions bench-ladders bench-services bench-probe-cost bpf web fuzz survive supply-chain dist dist-test clean site tour race fresh
 
 ## help: this list
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
 
-## run: build, install what is missing, and measure examples/quickstart.yaml in the lab
+## run: build, install what is missing, and measure examples/quickstart.yaml in the lab; RUN_FLAGS are for cnibench run
 run: build
 	@scripts/install-deps.sh run
-	bin/cnibench run examples/quickstart.yaml
+	bin/cnibench run examples/quickstart.yaml $(RUN_FLAGS)
 
 ## test: install and build what the tests need, run all that this machine can run, say what was skipped and why
 test:
@@ -59,6 +59,14 @@ fuzz:
 ## survive: kill what runs N times (1000) at random moments, and check that nothing is lost or left; needs root; SEED repeats, FOR bounds the seconds
 survive:
 	@scripts/survive.sh -n $(or $(N),1000) $(if $(SEED),-seed $(SEED)) $(if $(FOR),-for $(FOR))
+
+## race: the tests under the race detector, which needs a C compiler; minutes to an hour
+race:
+	@scripts/race.sh
+
+## fresh: as root, make quick and a short make run in a clean Debian root with empty caches; scripts/fresh.sh -full has make test too
+fresh:
+	@scripts/fresh.sh
 
 ## supply-chain: licences and SBOM of what is linked, two builds with one hash, known vulnerabilities
 supply-chain:

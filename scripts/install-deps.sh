@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs the Debian or Ubuntu packages that `make run` needs, or with the
-# argument "test" those that the tests need. Run again, it changes nothing.
+# argument "test" those that the tests need, with "race" those of the race detector. Run
+# again, it changes nothing.
 #
-#   scripts/install-deps.sh [run|test]
+#   scripts/install-deps.sh [run|test|race]
 #
 # Not as root, it says which are missing. None of these packages has a service;
 # those that do are in install-tools.sh, which keeps them from starting.
@@ -13,6 +14,8 @@ run=(containernetworking-plugins iproute2 iptables nftables ethtool procps)
 # Only for tests: a browser for the report, Mininet to hold the lab against, an
 # emulator for another kernel (whose package the tests fetch and unpack).
 test=(chromium mininet bridge-utils qemu-system-x86 busybox-static kmod)
+# A C compiler, which the race detector is linked by.
+race=(gcc libc6-dev)
 
 say() { echo "install-deps: $*"; }
 # No pipes here: grep -q would end the program before it, which then fails.
@@ -28,7 +31,8 @@ quietly() {
 case "${1:-run}" in
 run) packages=("${run[@]}") ;;
 test) packages=("${run[@]}" "${test[@]}") ;;
-*) say "unknown argument $1 (known: run, test)" >&2; exit 2 ;;
+race) packages=("${race[@]}") ;;
+*) say "unknown argument $1 (known: run, test, race)" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

@@ -3,6 +3,7 @@ package repo
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/exec"
@@ -51,6 +52,20 @@ func TestCiliumBuildsFromAnEmptyModuleCache(t *testing.T) {
 	for _, made := range []string{"cilium-agent", "cilium-bpf", "cilium-crds"} {
 		if _, err := os.Stat(filepath.Join(to, made)); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// The scripts that take long refuse an argument that they do not know, before they do
+// anything.
+func TestLongScriptsRefuseUnknownArguments(t *testing.T) {
+	bash := labtest.Tool(t, "bash", "bash")
+	r := exec.NewRunner()
+	t.Cleanup(r.Close)
+	for _, script := range []string{"fresh.sh", "race.sh"} {
+		res, err := r.Run(t.Context(), exec.Cmd{Argv: []string{bash, filepath.Join(root, "scripts", script), "-everything"}})
+		if err == nil || res.ExitCode != 2 || !strings.Contains(string(res.Stderr), "unknown argument -everything") {
+			t.Errorf("%s: status %d, %v: %s", script, res.ExitCode, err, res.Stderr)
 		}
 	}
 }

@@ -39,7 +39,9 @@ func TestPodsAdded(t *testing.T) {
 // TestPluginMeans: the mean over pods by verb; a plugin that did not run for each
 // of them has none.
 func TestPluginMeans(t *testing.T) {
-	took := func(verb, plugin string, n int) result.PluginTime { return result.PluginTime{Plugin: plugin, Verb: verb, Took: *ms(n)} }
+	took := func(verb, plugin string, n int) result.PluginTime {
+		return result.PluginTime{Plugin: plugin, Verb: verb, Took: *ms(n)}
+	}
 	m, err := PodsAdded(result.PodSetUp{Pods: []result.PodTimes{
 		{Answered: ms(41), Plugins: []result.PluginTime{took("ADD", "bridge", 30), took("ADD", "portmap", 4), took("ADD", "portmap", 2), took("DEL", "bridge", 9)}},
 		{Answered: ms(42), Plugins: []result.PluginTime{took("ADD", "bridge", 40), took("ADD", "portmap", 8)}},

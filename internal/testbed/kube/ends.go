@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/netip"
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed"
@@ -17,8 +16,6 @@ func portOf(r route) uint16 {
 	}
 	return 0
 }
-
-func addrPort(a netip.Addr, port uint16) netip.AddrPort { return netip.AddrPortFrom(a, port) }
 
 // ends are those of a cell, living.
 func (c *cluster) ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) {

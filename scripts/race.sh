@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Runs tests under Go's race detector, which needs a C compiler.
+#
+#   scripts/race.sh           every package that can run so: minutes to an hour
+#   scripts/race.sh quick     those that need no kernel feature and no tool, for .ci/run
+#
+# A program that a test builds is built without the detector.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+case "${1:-all}" in
+quick)
+	packages=(answer campaign exec flock live plan result scratch wholefile)
+	packages=("${packages[@]/#/./internal/}") ;;
+all) packages=(./...) ;;
+*) echo "race: unknown argument $1 (known: quick)" >&2; exit 2 ;;
+esac
+
+export CGO_ENABLED=1
+cc=$(go env CC)
+command -v "${cc%% *}" >/dev/null || scripts/install-deps.sh race || { echo "race: no C compiler ($cc)" >&2; exit 1; }
+mapfile -t packages < <(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' "${packages[@]}" | sed '/^$/d')
+exec go test -race -short -p 1 -timeout 50m "${packages[@]}"
