@@ -35,7 +35,7 @@ if [ ! -x "$venv/bin/mkdocs" ]; then
 	# Next to its place, so that an interrupted installation is not taken for a whole one.
 	rm -rf "$venv" "$venv.part"
 	python3 -m venv "$venv.part" >"$work/log" 2>&1 || lacks "python3 has no venv: apt-get install python3-venv"
-	"$venv.part/bin/pip" install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r "$requirements" >"$work/log" 2>&1 || {
+	timeout 300 "$venv.part/bin/pip" install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r "$requirements" >"$work/log" 2>&1 || {
 		tail -n 20 "$work/log" >&2
 		rm -rf "$venv.part"
 		lacks "pip cannot install $requirements"
