@@ -85,15 +85,13 @@ func ciliumGeneve() Network {
 
 func (v ciliumVariant) network() Network {
 	n := Network{
-		Kind: result.KindOwnPlugin,
-		Name: v.name, Summary: v.summary, Policy: v.policy, IPv6: !v.policy,
+		Kind: result.KindOwnPlugin, Name: v.name, Summary: v.summary, Policy: v.policy, IPv6: !v.policy,
 		Model: "Cilium v1.18.5 bpf/bpf_lxc.c, bpf_host.c, bpf_overlay.c, lib/local_delivery.h, lib/fib.h, " +
 			"with eBPF host routing and one device, by own programs (bpf/cilium.c) and this program's plugin cnibench-cilium",
 		LeavesOut:  "services, masquerading, ICMP errors, trace and drop notifications, tail calls between programs (all is one program), Cilium's IPAM (host-local instead)",
 		NoServices: "its eBPF programs pass packets by the node's rules",
 		Needs:      append([]netns.Feature{netns.Veth(), netns.BPFRedirect(), netns.BPFAtDevice()}, v.needs...),
-		Plugins:    []string{"host-local"},
-		SetUp:      v.setUp,
+		Plugins:    []string{"host-local"}, SetUp: v.setUp,
 	}
 	if v.tunnel != "" {
 		// Outer Ethernet, IPv4 and UDP, and 8 bytes of VXLAN, or of Geneve without options.

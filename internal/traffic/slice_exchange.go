@@ -9,8 +9,6 @@ type exchanger interface {
 	// marked is the transaction that ends a part of a slice, at both ends.
 	marked(mark byte) error
 	thread() *sliceWorker
-	start()
-	spent() time.Duration
 }
 
 // exchangeSlice is one slice of transactions: the lead-in, which nobody counts, and the
@@ -27,13 +25,13 @@ func exchangeSlice(a exchanger, leadIn, length time.Duration, out *Slice) error 
 	if err := a.thread().gate.wait(); err != nil {
 		return err
 	}
-	a.start()
+	a.thread().start()
 	begin := nanotime()
 	n, end, err := a.exchange(begin, begin+int64(length), true)
 	if err != nil {
 		return err
 	}
-	out.ClientCPU = a.spent()
+	out.ClientCPU = a.thread().spent()
 	out.Begin, out.End, out.Transactions = time.Duration(begin), time.Duration(end), n
 	return a.marked(countedMark)
 }

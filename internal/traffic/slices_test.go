@@ -198,8 +198,8 @@ func TestAGateHoldsAllUntilTheLastComes(t *testing.T) {
 			go func() { through <- g.wait() }()
 		}
 		select {
-		case <-through:
-			t.Fatal("a thread went on before the last had come")
+		case err := <-through:
+			t.Fatalf("a thread went on before the last had come: %v", err)
 		case <-time.After(10 * time.Millisecond):
 		}
 		go func() { through <- g.wait() }()
