@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"reflect"
 	"strings"
@@ -34,24 +33,7 @@ type loopback struct {
 
 func newLoopback(t *testing.T) *loopback {
 	t.Helper()
-	toR, toW := io.Pipe()
-	fromR, fromW := io.Pipe()
-	ctx, cancel := context.WithCancel(context.Background())
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		agent.Serve(ctx, toR, fromW)
-		fromW.Close()
-	}()
-	c, err := agent.NewClient(t.Context(), agent.Transport{Stdin: toW, Stdout: fromR})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		c.Close()
-		cancel()
-		<-over
-	})
+	c, _ := inProcess(t)
 	return &loopback{agent: c}
 }
 

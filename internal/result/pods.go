@@ -37,7 +37,7 @@ type PodSetUp struct {
 	Pods []PodTimes
 	// KernelBytes is how much more of its own memory the kernel had once all of them
 	// answered, ProcessBytes that of the network's processes on their node; nil where
-	// that could not be told from what moves by itself.
+	// the change was no larger than the usual fluctuation.
 	KernelBytes, ProcessBytes *float64
 	Doubts                    []string
 }

@@ -164,6 +164,10 @@ func TestPodsAreRestricted(t *testing.T) {
 		len(sc.Capabilities.Drop) != 1 || sc.Capabilities.Drop[0] != "ALL" || sc.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 		t.Errorf("%+v", spec)
 	}
+	c.options.Unconfined = true
+	if got := c.podOf(spot{role: client, node: 1}, "p").Spec.Containers[0].SecurityContext.SeccompProfile.Type; got != corev1.SeccompProfileTypeUnconfined {
+		t.Errorf("unconfined pods have the seccomp profile %s", got)
+	}
 	if r := spec.Containers[0].Resources; r.Requests.Cpu().IsZero() || r.Requests.Memory().IsZero() || len(r.Limits) > 0 {
 		t.Errorf("resources %+v: requests are set, and no limit throttles what is measured", r)
 	}
