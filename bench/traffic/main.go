@@ -31,9 +31,10 @@ func main() {
 	only := flag.String("only", "", "only comparisons whose name holds this")
 	markdown := flag.String("markdown", "", "write the table as Markdown to this file, between its markers")
 	congestion := flag.String("congestion-control", "reno", "TCP's congestion control at both ends, for every tool; \"\": as the machine has it")
+	own := flag.Bool("userspace", false, "instead of comparing, count the instructions that the engine itself executes for each packet or transaction")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Stdout, options{*rounds, *seconds, *only, *markdown, *congestion})
+	err := run(ctx, os.Stdout, options{*rounds, *seconds, *only, *markdown, *congestion, *own})
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench/traffic:", err)
@@ -50,11 +51,16 @@ type options struct {
 	// (bbr without the qdisc fq) arms a timer for each small segment, and now and
 	// then for many at once: then the figures are of its mood and not of tools.
 	congestion string
+	// userspace counts the engine's own instructions instead.
+	userspace bool
 }
 
 func run(ctx context.Context, w io.Writer, o options) (err error) {
 	runner := exec.NewRunner()
 	defer runner.Close()
+	if o.userspace {
+		return userspace(ctx, w, runner, o.congestion)
+	}
 	p, err := buildPath(ctx, runner, o.congestion)
 	if err != nil {
 		return err

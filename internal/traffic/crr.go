@@ -68,11 +68,8 @@ func (a *crrAsker) transact(family int, addr []byte) error {
 		return fmt.Errorf("socket: %w", err)
 	}
 	defer closeNow(fd) // the server has closed already
-	if err := timeouts(fd); err != nil {
-		return err
-	}
 	for {
-		// A connect that the socket's timeout ended goes on when called again.
+		// A connect that a tick interrupted goes on when called again.
 		e := connect(fd, addr)
 		if e == 0 || e == unix.EISCONN {
 			break
@@ -175,7 +172,11 @@ func (s *crrServer) work() (err error) {
 		var idle bool
 		var err error
 		if s.calm() {
-			idle, err = s.one(now)
+			if conn := s.accept(); conn >= 0 {
+				err = s.one(conn)
+			} else {
+				idle = true
+			}
 		} else {
 			idle, err = s.all(now)
 		}
@@ -189,21 +190,6 @@ func (s *crrServer) work() (err error) {
 		}
 	}
 	return nil
-}
-
-// one takes one connection and serves it. It tells whether there was none.
-func (s *crrServer) one(now int64) (idle bool, err error) {
-	conn := s.accept()
-	if conn < 0 {
-		return true, nil
-	}
-	s.conns[conn] = crrConn{since: now}
-	err = s.read(conn, 0)
-	if _, waits := s.conns[conn]; waits && err == nil {
-		s.wary = now + waryTime
-		err = s.keep(conn, now)
-	}
-	return false, err
 }
 
 // starting tells that the client may still be on its way.

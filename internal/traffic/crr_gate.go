@@ -76,6 +76,40 @@ func (g *crrGate) calm() bool {
 	return len(g.conns) == 0 && (g.wary == 0 || nanotime() >= g.wary)
 }
 
+// one waits for the request of a connection and serves it. One that says nothing for as
+// long as a call may take is kept, and from then on all are waited for at once.
+func (g *crrGate) one(fd int32) error {
+	got, ticks := 0, 0
+	for got < len(g.req) {
+		n, errno := recv(int(fd), unsafe.Pointer(&g.req[got]), len(g.req)-got, 0)
+		if errno == unix.EINTR && ticks == 0 { // tick comes as often as a call may take: it ends each before its time
+			ticks++
+			continue
+		}
+		if temporary(errno) {
+			break
+		}
+		if errno != 0 || n == 0 {
+			g.refuse(fd)
+			return nil
+		}
+		if got += n; got >= tokenBytes && [tokenBytes]byte(g.req[:tokenBytes]) != g.token {
+			g.refuse(fd)
+			return nil
+		}
+	}
+	if got < len(g.req) {
+		now := nanotime()
+		c := crrConn{got: got, since: now}
+		copy(c.head[:], g.req[:got])
+		g.conns[fd], g.wary = c, now+waryTime
+		return g.keep(fd, now)
+	}
+	err := g.serve(fd, g.req[tokenBytes])
+	closeNow(int(fd))
+	return err
+}
+
 // all serves whatever is ready. It tells whether nothing was.
 func (g *crrGate) all(now int64) (idle bool, err error) {
 	n, err := unix.EpollWait(g.epoll, g.events, int(pollInterval.Milliseconds()))

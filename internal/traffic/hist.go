@@ -23,6 +23,8 @@ type recorder struct {
 	pivot      float64
 	sum, sq    float64
 	least, top int64
+	// last came times times in a row and is not in the others yet: see recordRun.
+	last, times int64
 }
 
 func newRecorder() *recorder {
@@ -31,16 +33,38 @@ func newRecorder() *recorder {
 
 // record takes one value. What is longer than the histogram's range is counted
 // in its last bucket; the exact maximum is kept.
-func (r *recorder) record(v int64) {
+func (r *recorder) record(v int64) { r.add(v, 1) }
+
+// recordRun takes one value of many that are often the same as the one before, such as
+// those of datagrams that left in one system call and were read in one. A run of them
+// costs one look into the histogram. flush must follow the last.
+func (r *recorder) recordRun(v int64) {
+	if v != r.last || r.times == 0 {
+		r.flush()
+		r.last = v
+	}
+	r.times++
+}
+
+// flush takes what recordRun holds back.
+func (r *recorder) flush() {
+	if r.times > 0 {
+		r.add(r.last, r.times)
+	}
+	r.times = 0
+}
+
+// add takes a value so many times.
+func (r *recorder) add(v, times int64) {
 	if r.n == 0 {
 		r.pivot = float64(v)
 	}
-	d := float64(v) - r.pivot
-	r.n++
-	r.sum += d
-	r.sq += d * d
+	d, k := float64(v)-r.pivot, float64(times)
+	r.n += times
+	r.sum += k * d
+	r.sq += k * d * d
 	r.least, r.top = min(r.least, v), max(r.top, v)
-	_ = r.hist.RecordValue(min(max(v, histMin), histMax)) // it is in range
+	_ = r.hist.RecordValues(min(max(v, histMin), histMax), times) // it is in range
 }
 
 // merge gives one histogram of several recorders; nil where nothing was recorded.
@@ -49,6 +73,7 @@ func merge(recorders []*recorder) (*Histogram, error) {
 	var mean, m2 float64
 	all := newRecorder()
 	for _, r := range recorders {
+		r.flush()
 		if r.n == 0 {
 			continue
 		}

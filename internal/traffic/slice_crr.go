@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -192,40 +191,6 @@ func (s *crrSink) work() (err error) {
 		}
 	}
 	return nil
-}
-
-// one serves a connection. One that says nothing for as long as a call on the socket
-// may take is left to the gate.
-func (s *crrSink) one(fd int32) error {
-	got, ticks := 0, 0
-	for got < len(s.req) {
-		n, errno := recv(int(fd), unsafe.Pointer(&s.req[got]), len(s.req)-got, 0)
-		if errno == unix.EINTR && ticks == 0 { // tick comes as often as a call may take: it ends each before its time
-			ticks++
-			continue
-		}
-		if temporary(errno) {
-			break
-		}
-		if errno != 0 || n == 0 {
-			s.refuse(fd)
-			return nil
-		}
-		if got += n; got >= tokenBytes && [tokenBytes]byte(s.req[:tokenBytes]) != s.token {
-			s.refuse(fd)
-			return nil
-		}
-	}
-	if got < len(s.req) {
-		now := nanotime()
-		c := crrConn{got: got, since: now}
-		copy(c.head[:], s.req[:got])
-		s.conns[fd], s.wary = c, now+waryTime
-		return s.keep(fd, now)
-	}
-	err := s.answer(fd, s.req[tokenBytes])
-	closeNow(int(fd))
-	return err
 }
 
 // answer answers one request. The one that ends a slice gets what was counted too.

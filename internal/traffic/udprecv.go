@@ -229,7 +229,7 @@ func (s *udpReceiver) time(transit int64) {
 	}
 	s.transit = t
 	if s.oneWay != nil {
-		s.oneWay.record(transit)
+		s.oneWay.recordRun(transit)
 	}
 }
 
