@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/traffic"
@@ -17,6 +18,12 @@ import (
 
 // shaped tells whether a cell's link lets through no more than its rate.
 func shaped(c result.Cell) bool { return c.Link != "unshaped" && c.Link != "local" && c.Link != "" }
+
+// stream tells whether a cell's traffic goes one way, as fast as it can.
+func stream(c result.Cell) bool {
+	test := workload.NativeTest(c.Workload)
+	return test == traffic.TCPStream || test == traffic.UDPStream
+}
 
 // schedule gives each try its turns, in rounds: in each, all that take part come
 // once, in random order. It gives the length of the whole.
@@ -38,21 +45,38 @@ func (r *run) schedule(tries []*slicedTry) time.Duration {
 			if (round+1)*t.slices/rounds == round*t.slices/rounds {
 				continue // it has fewer slices than there are rounds
 			}
-			test := workload.NativeTest(t.sample.Cell.Workload)
-			stream := test == traffic.TCPStream || test == traffic.UDPStream
-			leadIn, length := workload.SliceOf(r.Sampling.Slice(), t.opened, stream && shaped(t.sample.Cell))
+			cell := t.sample.Cell
+			leadIn, length := workload.SliceOf(r.Sampling.Slice(), t.opened, stream(cell) && shaped(cell))
 			if len(t.turns) == 0 {
-				leadIn = workload.WarmupOf(test, leadIn)
+				leadIn = workload.WarmupOf(workload.NativeTest(cell.Workload), leadIn)
 			}
 			t.turns = append(t.turns, traffic.Turn{At: at, LeadIn: leadIn, Length: length})
-			drain, known := r.drains[t.sample.Cell]
+			drain, known := r.drains[cell]
 			if !known {
-				drain = firstDrain * time.Duration(max(1, t.sample.Cell.Streams))
+				drain = firstDrain * time.Duration(max(1, cell.Streams))
 			}
 			at += leadIn + length + drain + betweenSlices
 		}
 	}
 	return at
+}
+
+// SlicedTime is what a sample of a cell takes in slices, with its part of the explaining
+// windows of the fewest blocks, for estimates before anything is measured; 0 where it is
+// not sliced. Drains are those of a short path.
+func SlicedTime(s campaign.Sampling, c result.Cell) time.Duration {
+	if s.Slice() <= 0 || !workload.Sliceable(c) {
+		return 0
+	}
+	leadIn, length := workload.SliceOf(s.Slice(), 0, stream(c) && shaped(c))
+	all := time.Duration(cmp.Or(s.Slices, firstSlices)) * (leadIn + length + firstDrain + betweenSlices)
+	all += workload.WarmupOf(workload.NativeTest(c.Workload), leadIn) - leadIn + Overhead
+	if s.Explain() > 0 {
+		blocks, every := max(1, s.MinBlocks), max(1, s.ExplainEvery)
+		explained := (blocks + every - 1) / every
+		all += (s.Warmup() + s.Explain() + 2*Overhead) * time.Duration(explained) / time.Duration(blocks)
+	}
+	return all
 }
 
 // batchKey seeds the order of turns: by the plan, the block and the batch.
@@ -108,6 +132,24 @@ func median(xs []float64) float64 {
 	return (sorted[half-1] + sorted[half]) / 2
 }
 
+// drainOf is the longest that a slice of a sample took beyond its length. One that the
+// machine held up counts for four lengths at most, or for twice what is usual on a path
+// that queues for longer than that.
+func drainOf(t *slicedTry) (longest time.Duration) {
+	var drains []time.Duration
+	var length time.Duration
+	for _, s := range t.report.Native.Slices {
+		turn := t.turns[s.Turn]
+		length = max(length, turn.Length)
+		drains = append(drains, s.End-turn.At-turn.LeadIn-turn.Length)
+	}
+	if len(drains) == 0 {
+		return 0
+	}
+	slices.Sort(drains)
+	return min(drains[len(drains)-1], max(4*length, 2*drains[len(drains)/2]))
+}
+
 // dropOverlaps leaves out slices whose drain ran into the time of the next one:
 // both were on the path at the same time. It notes how long drains take.
 func (r *run) dropOverlaps(tries []*slicedTry) {
@@ -122,13 +164,10 @@ func (r *run) dropOverlaps(tries []*slicedTry) {
 		if t.err != nil || t.report.Native == nil {
 			continue
 		}
-		longest := r.drains[t.sample.Cell]
 		for i, s := range t.report.Native.Slices {
-			turn := t.turns[s.Turn]
-			spans = append(spans, span{t, i, turn.At, s.Begin, s.End})
-			longest = max(longest, min(s.End-turn.At-turn.LeadIn-turn.Length, 4*turn.Length))
+			spans = append(spans, span{t, i, t.turns[s.Turn].At, s.Begin, s.End})
 		}
-		r.drains[t.sample.Cell] = longest
+		r.drains[t.sample.Cell] = max(r.drains[t.sample.Cell], drainOf(t))
 	}
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.leadIn, b.leadIn) })
 	bad := map[*slicedTry]map[int]bool{}

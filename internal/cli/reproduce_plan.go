@@ -19,15 +19,18 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed/hosts"
+	"github.com/cnibench/cnibench/internal/unit"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
 // What a time budget makes of a paper's campaign: short samples, and as many blocks as
 // an interval needs, in most of the time; the rest goes for building the lab.
 const (
-	budgetSampling  = "sampling: {seconds: 0.3, warmup_seconds: 0.05, min_blocks: %d, max_blocks: 60, max_seconds: %g}"
+	budgetSampling  = "sampling: {seconds: 0.5, warmup_seconds: 0.1, slices: 3%s, min_blocks: %d, max_blocks: 60, max_seconds: %g}"
 	budgetBlocks    = 4
 	budgetMeasuring = 0.8
+	// budgetExplaining is for papers with claims that only explaining windows decide.
+	budgetExplaining = ", explain_every: 2"
 )
 
 // budgetMark is in the name of a campaign that was made for a time budget, between the
@@ -41,7 +44,11 @@ func PaperKnown() paper.Known {
 
 // budgetCampaign is the text of a paper's campaign for a time budget.
 func budgetCampaign(p paper.Paper, budget time.Duration) ([]byte, error) {
-	sampling := fmt.Sprintf(budgetSampling, budgetBlocks, budgetMeasuring*budget.Seconds())
+	explaining := ""
+	if slices.ContainsFunc(p.Claims, explained) {
+		explaining = budgetExplaining
+	}
+	sampling := fmt.Sprintf(budgetSampling, explaining, budgetBlocks, budgetMeasuring*budget.Seconds())
 	line := regexp.MustCompile(`(?m)^sampling:.*$`)
 	text := string(p.Campaign)
 	switch {
@@ -54,6 +61,11 @@ func budgetCampaign(p paper.Paper, budget time.Duration) ([]byte, error) {
 	}
 	name := "name: " + p.ID + budgetMark + shortDuration(budget)
 	return []byte(regexp.MustCompile(`(?m)^name:.*$`).ReplaceAllString(text, name)), nil
+}
+
+// explained tells whether a claim is about what only explaining windows read.
+func explained(c paper.Claim) bool {
+	return strings.Contains(c.Metric, "_component_seconds_") || slices.ContainsFunc(unit.NodeMetrics(), func(m unit.Metric) bool { return m.Name == c.Metric })
 }
 
 // shortDuration is "10m" and not "10m0s".
@@ -143,6 +155,9 @@ func untakenHere(name string, allowTuning bool) string {
 
 // sampleTime is what a sample of a cell takes.
 func sampleTime(c campaign.Campaign, cell result.Cell) time.Duration {
+	if sliced := bench.SlicedTime(c.Sampling, cell); sliced > 0 {
+		return sliced
+	}
 	length := c.Sampling.Warmup() + c.Sampling.Window()
 	if w, err := workload.Find(cell.Workload); err == nil && len(w.Spec().Needs) > 0 {
 		drive, err := w.Drive(workload.Params{Cell: cell, Warmup: c.Sampling.Warmup(), Window: c.Sampling.Window()}, netip.AddrPort{})

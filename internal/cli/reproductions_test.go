@@ -189,16 +189,12 @@ Ours is left / right with its 95 % interval, for the pair that decides the verdi
 Findings and numbers count; questions, related work and settings are only shown.
 `
 
-// recordedWith is the command whose run is kept, and a note where that run is older than
-// controlled conditions.
-func recordedWith(id string) (command, note string) {
+// recordedWith is the command whose run is kept.
+func recordedWith(id string) string {
 	flags := map[string]string{
-		"volpert2022": "4m", "lim2020": "4m", "spiderpool-v0.8": "8m", "infrabuilder2024": "7m", "dakic2024": "30m --allow-host-tuning", "qi2020": "10m",
+		"volpert2022": "4m", "lim2020": "4m", "spiderpool-v0.8": "8m", "infrabuilder2024": "7m", "dakic2024": "20m --allow-host-tuning", "qi2020": "6m",
 	}
-	if id == "dakic2024" || id == "qi2020" {
-		note = "**This run is older.** Its conditions were not controlled, and other programs used the machine: its intervals are wide, and where a claim now names other cells it is \"not measurable here\" until the study is recorded again.\n\n"
-	}
-	return "cnibench reproduce " + id + " --for " + flags[id], note
+	return "cnibench reproduce " + id + " --for " + flags[id]
 }
 
 // studyText is a study's part of the document.
@@ -211,8 +207,7 @@ func studyText(r paper.Reproduction) string {
 		counts = append(counts, fmt.Sprintf("%d %s", r.Count(w), w))
 	}
 	fmt.Fprintf(&b, "%d findings and numbers: %s. Up to %d blocks, recorded %s.\n\n", len(r.Counted()), strings.Join(counts, ", "), r.Blocks, report.RecordedWords(r.Recorded))
-	command, note := recordedWith(p.ID)
-	fmt.Fprintf(&b, "%sMeasure it again: `%s`. ", note, command)
+	fmt.Fprintf(&b, "Measure it again: `%s`. ", recordedWith(p.ID))
 	fmt.Fprintf(&b, "[Every sentence and its claim](../papers/%s/README.md).\n", p.ID)
 	for _, name := range slices.Sorted(maps.Keys(r.Untaken)) {
 		fmt.Fprintf(&b, "\nProfile %s did not take effect: %s.\n", name, escaped(strings.Join(r.Untaken[name], "; ")))

@@ -1,0 +1,63 @@
+package bench
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/traffic"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+// A path that queues for long is given the time that it takes; one slice that the
+// machine held up does not make all later blocks long.
+func TestDrainOf(t *testing.T) {
+	const length = 100 * time.Millisecond
+	for name, c := range map[string]struct {
+		drains []time.Duration
+		want   time.Duration
+	}{
+		"none":                     {nil, 0},
+		"short":                    {[]time.Duration{1, 3, 2}, 3},
+		"one was held up":          {[]time.Duration{1, 2, 3, time.Second}, 4 * length},
+		"a path with a long queue": {[]time.Duration{450 * time.Millisecond, 500 * time.Millisecond, 600 * time.Millisecond}, 600 * time.Millisecond},
+		"and held up as well":      {[]time.Duration{450 * time.Millisecond, 500 * time.Millisecond, 1900 * time.Millisecond}, time.Second},
+	} {
+		try := &slicedTry{turns: make([]traffic.Turn, len(c.drains)), report: workload.Output{Native: &traffic.Report{}}}
+		for i, d := range c.drains {
+			at := time.Duration(i) * time.Second
+			try.turns[i] = traffic.Turn{At: at, LeadIn: length / 10, Length: length}
+			try.report.Native.Slices = append(try.report.Native.Slices, traffic.Slice{Turn: i, Begin: at + length/10, End: at + length/10 + length + d})
+		}
+		if got := drainOf(try); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// A sample in slices takes its slices and its part of the explaining windows; slices of a
+// link with a rate are longer.
+func TestSlicedTime(t *testing.T) {
+	s := campaign.Sampling{SliceSeconds: 0.02, Slices: 5, ExplainSeconds: 0.3, ExplainEvery: 4, MinBlocks: 8}
+	rr := result.Cell{Workload: "tcp_rr", Link: "unshaped", MessageBytes: 64, Streams: 1}
+	slices := 5 * (22*time.Millisecond + firstDrain + betweenSlices)
+	windows := (300*time.Millisecond + 2*Overhead) / 4
+	if got, want := SlicedTime(s, rr), slices+windows+Overhead; got != want {
+		t.Errorf("round trips: %v, want %v", got, want)
+	}
+	s.ExplainSeconds = 0
+	if got, want := SlicedTime(s, rr), slices+Overhead; got != want {
+		t.Errorf("without explaining windows: %v, want %v", got, want)
+	}
+	stream := rr
+	stream.Workload = "tcp_stream"
+	short := SlicedTime(s, stream)
+	stream.Link = "10-gigabit"
+	if long := SlicedTime(s, stream); long < short+5*4*20*time.Millisecond {
+		t.Errorf("a stream takes %v, on a link with a rate %v", short, long)
+	}
+	if got := SlicedTime(s, result.Cell{Workload: "iperf3_tcp"}); got != 0 {
+		t.Errorf("a tool without slices: %v", got)
+	}
+}
