@@ -1,4 +1,6 @@
-package stat
+// Package histogram reads the histograms of round trips that records hold, lays those of a
+// cell over each other, and gives the percentiles of any weighting of their blocks.
+package histogram
 
 import (
 	"bytes"
@@ -14,32 +16,31 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// packed is a histogram as it was recorded, out of its base64; nil data is one
-// that cannot be read.
-type packed struct{ data []byte }
+// Packed is a histogram as it was recorded, out of its base64. One that cannot be read is
+// found when it is merged.
+type Packed struct{ data []byte } // nil: it cannot be read
 
-func pack(h *result.Histogram) *packed {
+// Pack keeps what a record has of a histogram; nil where it has none.
+func Pack(h *result.Histogram) *Packed {
 	if h == nil {
 		return nil
 	}
 	data, err := base64.StdEncoding.DecodeString(h.HDRBase64)
 	if err != nil || h.Unit != "nanoseconds" {
-		return &packed{}
+		return &Packed{}
 	}
-	return &packed{data}
+	return &Packed{data}
 }
 
-// inflater decodes HDR histograms one after the other (HdrHistogram's "V2
+// Reader decodes and merges HDR histograms one after the other (HdrHistogram's "V2
 // compressed" format, as its AbstractHistogram.java writes it). The library
 // decodes them as well, and builds a histogram each time; here they are only
 // read, tens of thousands of them, so that everything is used again.
-type inflater struct {
+type Reader struct {
 	source  bytes.Reader
 	zlib    io.ReadCloser
 	content bytes.Buffer
 	flat    []bucket // of all histograms of a cell
-	base    []float64
-	cell    []float64 // the memory of merged.cumulative, of baselines and of others
 }
 
 const (
@@ -55,7 +56,7 @@ const (
 var errHistogram = errors.New("not an HDR histogram in V2 compressed encoding")
 
 // buckets gives the buckets of a histogram that have values, ascending.
-func (d *inflater) buckets(h *packed, into []bucket) ([]bucket, error) {
+func (d *Reader) buckets(h *Packed, into []bucket) ([]bucket, error) {
 	if err := d.inflate(h.data); err != nil {
 		return nil, err
 	}
@@ -75,7 +76,7 @@ func (d *inflater) buckets(h *packed, into []bucket) ([]bucket, error) {
 }
 
 // inflate leaves the content of the envelope in d.content.
-func (d *inflater) inflate(raw []byte) error {
+func (d *Reader) inflate(raw []byte) error {
 	if len(raw) < 8 || binary.BigEndian.Uint32(raw)&cookieMask != compressedCookie&cookieMask {
 		return errHistogram
 	}

@@ -1,4 +1,4 @@
-package stat
+package histogram
 
 import (
 	"encoding/base64"
@@ -15,7 +15,7 @@ import (
 // The buckets are those that the library finds, whatever the geometry.
 func TestBucketsAreThoseOfTheLibrary(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
-	var in inflater
+	var in Reader
 	for _, digits := range []int{1, 2, 3, 4, 5} {
 		for _, lowest := range []int64{1, 2, 3, 1000, 1024} {
 			h := hdrhistogram.New(lowest, 3_600_000_000_000, digits)
@@ -34,13 +34,13 @@ func TestBucketsAreThoseOfTheLibrary(t *testing.T) {
 					want = append(want, bucket{b.To, b.Count})
 				}
 			}
-			got, err := in.buckets(pack(&result.Histogram{Unit: "nanoseconds", HDRBase64: string(text)}), nil)
+			got, err := in.buckets(Pack(&result.Histogram{Unit: "nanoseconds", HDRBase64: string(text)}), nil)
 			if err != nil || !slices.Equal(got, want) {
 				t.Errorf("%d digits from %d: %d buckets (%v), want %d", digits, lowest, len(got), err, len(want))
 			}
 		}
 	}
-	if m := pack(&result.Histogram{Unit: "seconds", HDRBase64: "AAAA"}); m.data != nil {
+	if m := Pack(&result.Histogram{Unit: "seconds", HDRBase64: "AAAA"}); m.data != nil {
 		t.Error("a histogram in seconds is read as one in nanoseconds")
 	}
 }
@@ -64,14 +64,15 @@ func FuzzBuckets(f *testing.F) {
 	f.Add(raw, []byte{2, 1, 4})
 	f.Add(raw[:20], []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2})
 	f.Fuzz(func(t *testing.T, raw, payload []byte) {
-		var in inflater
-		envelope, err := in.buckets(&packed{raw}, nil)
+		var in Reader
+		envelope, err := in.buckets(&Packed{raw}, nil)
 		check(t, envelope, err)
 		bare, err := counts(payload, scaleOf(3, 1), nil)
 		check(t, bare, err)
 	})
 }
 
+// check fails where buckets are not ascending, or one is empty.
 func check(t *testing.T, got []bucket, err error) {
 	if err != nil {
 		return

@@ -1,14 +1,15 @@
-package stat
+package histogram
 
 import (
+	"iter"
 	"math"
 	"slices"
 )
 
-// merged is the histograms of one cell, laid out so that the percentile of any
+// Merged is the histograms of one cell, laid out so that the percentile of any
 // weighting of the blocks is a binary search: cumulative[k·n+b] is the number
 // of values of block b that are at most values[k].
-type merged struct {
+type Merged struct {
 	blocks     []int   // the blocks with a histogram, ascending
 	values     []int64 // nanoseconds, ascending
 	cumulative []float64
@@ -20,19 +21,15 @@ type bucket struct {
 	value, count int64
 }
 
-// merge reads the histograms of a cell and lets go of them. A histogram that
-// cannot be read is counted and left out. What comes of it is in into's memory.
-func (d *inflater) merge(samples []record, into *[]float64) (m merged, unreadable int) {
+// Merge reads the histograms of a cell, each with its block, in ascending order of blocks.
+// A histogram that cannot be read is counted and left out. What comes of it is in into's
+// memory.
+func (d *Reader) Merge(histograms iter.Seq2[int, *Packed], into *[]float64) (m Merged, unreadable int) {
 	d.flat = d.flat[:0]
 	var ends []int // of each histogram's buckets in flat
-	for _, s := range samples {
-		histogram := s.row().histogram
-		if histogram == nil {
-			continue
-		}
-		s.row().histogram = nil
+	for block, h := range histograms {
 		begin := len(d.flat)
-		all, err := d.buckets(histogram, d.flat)
+		all, err := d.buckets(h, d.flat)
 		if err != nil {
 			unreadable++
 			continue
@@ -41,7 +38,7 @@ func (d *inflater) merge(samples []record, into *[]float64) (m merged, unreadabl
 			continue // nothing was counted
 		}
 		d.flat = all
-		m.blocks = append(m.blocks, s.block())
+		m.blocks = append(m.blocks, block)
 		ends = append(ends, len(all))
 		m.values = union(m.values, all[begin:])
 	}
@@ -93,13 +90,16 @@ func union(values []int64, buckets []bucket) []int64 {
 	return append(out, values[i:]...)
 }
 
-// keep is m with the given blocks alone, which must all be in it.
-func (m merged) keep(blocks []int) merged {
+// Blocks are those with a histogram, ascending.
+func (m Merged) Blocks() []int { return m.blocks }
+
+// Keep is m with the given blocks alone, which must all be in it.
+func (m Merged) Keep(blocks []int) Merged {
 	if len(blocks) == len(m.blocks) {
 		return m
 	}
 	n := len(m.blocks)
-	out := merged{blocks: blocks, values: m.values, cumulative: make([]float64, len(m.values)*len(blocks))}
+	out := Merged{blocks: blocks, values: m.values, cumulative: make([]float64, len(m.values)*len(blocks))}
 	from := make([]int, len(blocks))
 	for j, b := range blocks {
 		from[j], _ = slices.BinarySearch(m.blocks, b)
@@ -113,8 +113,8 @@ func (m merged) keep(blocks []int) merged {
 	return out
 }
 
-// count is the number of values in all blocks.
-func (m merged) count() float64 {
+// Count is the number of values in all blocks.
+func (m Merged) Count() float64 {
 	var sum float64
 	for _, t := range m.totals {
 		sum += t
@@ -122,10 +122,10 @@ func (m merged) count() float64 {
 	return sum
 }
 
-// percentile is the smallest value that the share p of all values, each block
+// Percentile is the smallest value that the share p of all values, each block
 // weighted, does not exceed; in seconds. Hint is the place to begin at; the
 // place found is handed back for the next call.
-func (m merged) percentile(p float64, weights []float64, hint int) (seconds float64, place int) {
+func (m Merged) Percentile(p float64, weights []float64, hint int) (seconds float64, place int) {
 	var total float64
 	for b, w := range weights {
 		total += w * m.totals[b]
@@ -137,7 +137,7 @@ func (m merged) percentile(p float64, weights []float64, hint int) (seconds floa
 
 // search finds the first place where the weighted count reaches rank, galloping
 // out from hint: the percentiles of resamples lie close together.
-func (m merged) search(weights []float64, rank float64, hint int) int {
+func (m Merged) search(weights []float64, rank float64, hint int) int {
 	last := len(m.values) - 1
 	low, high := -1, last // count(low) < rank ≤ count(high)
 	if m.weighted(hint, weights) >= rank {
@@ -169,7 +169,7 @@ func (m merged) search(weights []float64, rank float64, hint int) int {
 	return high
 }
 
-func (m merged) weighted(k int, weights []float64) float64 {
+func (m Merged) weighted(k int, weights []float64) float64 {
 	n := len(weights)
 	var sum float64
 	for b, c := range m.cumulative[k*n : k*n+n] {
