@@ -27,7 +27,7 @@ import (
 	"github.com/cnibench/cnibench/internal/image"
 	"github.com/cnibench/cnibench/internal/kube"
 	"github.com/cnibench/cnibench/internal/netns"
-	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
 	kubebed "github.com/cnibench/cnibench/internal/testbed/kube"
@@ -42,7 +42,7 @@ const imageVersion = "agreement"
 
 func main() {
 	// Plugins that are this project's own are links to this program.
-	if handled, exit := network.RunAsPlugin(os.Args[0], os.Environ()); handled {
+	if handled, exit := catalog.RunAsPlugin(os.Args[0], os.Environ()); handled {
 		os.Exit(exit)
 	}
 	if len(os.Args) == 4 && os.Args[1] == deepVerb {

@@ -5,7 +5,7 @@ import (
 	"io"
 	"math"
 
-	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/ladder"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -26,7 +26,7 @@ func ladderPlan(tops []string, samples, packets int) plan {
 	}
 	add(result.HostNetwork)
 	for _, top := range tops {
-		for _, r := range network.Ladder(top) {
+		for _, r := range ladder.Of(top) {
 			add(r.Network)
 		}
 	}
@@ -35,7 +35,7 @@ func ladderPlan(tops []string, samples, packets int) plan {
 
 // step is what a network takes more than the one below it.
 type step struct {
-	network.Rung
+	ladder.Rung
 	more value
 }
 
@@ -46,7 +46,7 @@ func (c counted) ladder(top string) (steps []step, sum, direct value, err error)
 		return c.find(subject{Network: name}, ladderTraffic().Workload, ladderTraffic().Placement, 0)
 	}
 	var squares float64
-	for _, r := range network.Ladder(top) {
+	for _, r := range ladder.Of(top) {
 		below, err := count(r.Below)
 		if err != nil {
 			return nil, sum, direct, err

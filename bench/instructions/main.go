@@ -20,7 +20,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/labtest/vm"
-	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/tunnel"
 )
 
@@ -61,7 +61,7 @@ func run(ctx context.Context, to, networks string, samples, packets int) error {
 	r := exec.NewRunner()
 	defer r.Close()
 	var names []string
-	for _, n := range network.List() {
+	for _, n := range catalog.List() {
 		if n.Cgroup == nil { // its programs must be in a cgroup of their own, which this one is not
 			names = append(names, n.Name)
 		}
@@ -112,7 +112,7 @@ const countVerb = "count"
 // inside is what this program is besides: in the virtual machine, and there for
 // labs a CNI plugin and flannel's tunnel.
 func inside(args []string, stdout, stderr io.Writer) (handled bool, status int) {
-	if handled, status := network.RunAsPlugin(args[0], os.Environ()); handled {
+	if handled, status := catalog.RunAsPlugin(args[0], os.Environ()); handled {
 		return true, status
 	}
 	if len(args) != 3 {

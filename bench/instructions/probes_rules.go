@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/exec"
-	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/inspect"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 )
 
@@ -36,7 +36,7 @@ func countReading(ctx context.Context, r *exec.Runner, l *lab.Lab, p probePlan, 
 	if err != nil {
 		return got, err
 	}
-	reader, err := network.OpenRules(node)
+	reader, err := inspect.OpenRules(node)
 	if err != nil {
 		return got, err
 	}

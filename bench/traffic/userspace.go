@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/exec"
-	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/instructions"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -62,7 +62,7 @@ func userspace(ctx context.Context, w io.Writer, runner *exec.Runner, congestion
 		}
 		own := each[0] + each[1]
 		all, share := "not counted", ""
-		if total, ok := network.Instructions("host", test.total, result.InterHost); ok {
+		if total, ok := instructions.Of("host", test.total, result.InterHost); ok {
 			all, share = fmt.Sprintf("%.0f", total), fmt.Sprintf("%.2f %%", 100*own/total)
 		}
 		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%.0f\t%s\t%s\n", test.cell.Workload, each[0], each[1], own, all, share)

@@ -14,7 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cnibench/cnibench/internal/campaign"
-	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
+	"github.com/cnibench/cnibench/internal/network/ladder"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/probe"
 	"github.com/cnibench/cnibench/internal/profile"
@@ -26,16 +27,16 @@ import (
 // known are the real lists, as the command line gathers them.
 func known() campaign.Known {
 	k := campaign.Known{Testbeds: []string{"lab", "hosts", campaign.Kubernetes}, Profiles: profile.Names(), Probes: probe.Names()}
-	for _, n := range network.Choices() {
+	for _, n := range catalog.Choices() {
 		k.Networks = append(k.Networks, n.Name)
 		if n.Policy {
 			k.Enforcing = append(k.Enforcing, n.Name)
 		}
 	}
-	for _, name := range network.Ladders() {
+	for _, name := range ladder.Names() {
 		k.Ladders = append(k.Ladders, campaign.Ladder{Network: name})
 	}
-	for _, p := range network.ServiceProxies() {
+	for _, p := range catalog.ServiceProxies() {
 		k.ServiceProxies = append(k.ServiceProxies, p.Name)
 	}
 	for _, l := range lab.Links() {
@@ -76,7 +77,7 @@ func TestExamples(t *testing.T) {
 // get what they lack.
 func TestExamplesAreWhole(t *testing.T) {
 	var networks, workloads []string
-	for _, n := range network.List() {
+	for _, n := range catalog.List() {
 		networks = append(networks, n.Name)
 	}
 	for _, w := range workload.List() {

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/kube"
-	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 	"github.com/cnibench/cnibench/papers"
@@ -113,7 +113,7 @@ func contexts(cmd *cobra.Command, _ []string, begin string) ([]string, cobra.She
 
 func networkNames() []string {
 	var all []string
-	for _, n := range network.Choices() {
+	for _, n := range catalog.Choices() {
 		all = append(all, n.Name)
 	}
 	return all

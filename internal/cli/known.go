@@ -4,7 +4,8 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/campaign"
-	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
+	"github.com/cnibench/cnibench/internal/network/ladder"
 	"github.com/cnibench/cnibench/internal/probe"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
@@ -17,16 +18,16 @@ import (
 // packages that own them.
 func known() campaign.Known {
 	k := campaign.Known{Testbeds: []string{"lab", campaign.Hosts, campaign.Kubernetes}, Profiles: profile.Names(), Probes: probe.Names()}
-	for _, n := range network.Choices() {
+	for _, n := range catalog.Choices() {
 		k.Networks = append(k.Networks, n.Name)
 		if n.Policy {
 			k.Enforcing = append(k.Enforcing, n.Name)
 		}
 	}
-	for _, name := range network.Ladders() {
+	for _, name := range ladder.Names() {
 		k.Ladders = append(k.Ladders, campaign.Ladder{Network: name, Rungs: rungsOf(name)})
 	}
-	for _, p := range network.ServiceProxies() {
+	for _, p := range catalog.ServiceProxies() {
 		k.ServiceProxies = append(k.ServiceProxies, p.Name)
 	}
 	for _, l := range lab.Links() {
@@ -53,10 +54,10 @@ func withoutProbes(c campaign.Campaign) []string {
 	return slices.DeleteFunc(probe.Names(), func(name string) bool { return slices.Contains(c.Probes, name) })
 }
 
-// ladder tells the statistics of a network's ladder.
-func ladder(name string) []stat.Rung {
+// ladderOf tells the statistics of a network's ladder.
+func ladderOf(name string) []stat.Rung {
 	var out []stat.Rung
-	for _, r := range network.Ladder(name) {
+	for _, r := range ladder.Of(name) {
 		out = append(out, stat.Rung{Network: r.Network, Adds: r.Adds, Components: r.Components})
 	}
 	return out
@@ -65,7 +66,7 @@ func ladder(name string) []stat.Rung {
 // rungsOf are the networks of a network's ladder.
 func rungsOf(name string) []string {
 	names := []string{result.HostNetwork}
-	for _, r := range network.Ladder(name) {
+	for _, r := range ladder.Of(name) {
 		names = append(names, r.Network)
 	}
 	return names

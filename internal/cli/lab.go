@@ -17,6 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/cni"
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/scratch"
 	"github.com/cnibench/cnibench/internal/testbed/hosts"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
@@ -192,7 +193,7 @@ func labUp(stdout, stderr io.Writer) *cobra.Command {
 func specsOf(networks []string, like lab.Spec, nodes, pods int) ([]lab.Spec, error) {
 	var specs []lab.Spec
 	for _, n := range networks {
-		if _, err := network.Find(n); err != nil {
+		if _, err := catalog.Find(n); err != nil {
 			return nil, usageError{err}
 		}
 		s := like

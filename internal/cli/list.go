@@ -13,7 +13,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/netns"
-	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/probe"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
@@ -89,7 +89,7 @@ func listCommand(stdout io.Writer) *cobra.Command {
 func listNetworks(ctx context.Context) []listed {
 	have := map[string]error{}
 	rows := []listed{}
-	for _, n := range network.List() {
+	for _, n := range catalog.List() {
 		row := listed{Name: n.Name, Summary: n.Summary, Kind: n.Kind, Model: n.Model, Encapsulation: n.Encapsulation}
 		row.need(n.Needs, have)
 		if n.Datapath != nil && len(row.Missing) == 0 {
@@ -143,7 +143,7 @@ func listProbes() []listed {
 func listServiceProxies() []listed {
 	have := map[string]error{}
 	rows := []listed{}
-	for _, p := range network.ServiceProxies() {
+	for _, p := range catalog.ServiceProxies() {
 		row := listed{Name: p.Name, Summary: p.Summary, Model: p.Model}
 		row.need(p.Needs, have)
 		rows = append(rows, row)

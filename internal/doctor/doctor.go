@@ -14,6 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/probe"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
@@ -78,7 +79,7 @@ func (o Options) filled() Options {
 		o.Features = netns.Features()
 	}
 	if o.Networks == nil {
-		o.Networks = network.List()
+		o.Networks = catalog.List()
 	}
 	if o.Workloads == nil {
 		for _, w := range workload.List() {

@@ -1,6 +1,6 @@
 // Package netfilter tells from two listings of a node's rules what packets met
 // there between them: how many rules each was held against, in how many chains.
-// It is pure: who reads the rules is internal/network.
+// It is pure: who reads the rules is internal/network/inspect.
 package netfilter
 
 import (

@@ -70,7 +70,7 @@ func userRoutes(self Node, nodes []Node, subnets [][]netip.Prefix) error {
 			routed = append(routed, n)
 		}
 	}
-	return routeByNode(self, routed)
+	return RouteByNode(self, routed)
 }
 
 // disjoint tells that no subnet of one node overlaps one of another.

@@ -1,18 +1,15 @@
-// Package network is the list of pod networks that a lab can build: one file
-// each, its CNI conflist beside it.
+// Package network is what all pod networks of a lab share: what a network, a node, a pod
+// and a service proxy are, and what most networks set on a node. Each family of networks
+// has a folder here that knows this package; internal/network/catalog lists them all.
 package network
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/netip"
 	"os"
-	"slices"
-	"strings"
 
 	"github.com/cnibench/cnibench/internal/netns"
-	"github.com/cnibench/cnibench/internal/result"
 )
 
 // Node is what a network's set-up knows of one node of a lab cluster.
@@ -43,8 +40,8 @@ type Pod struct {
 	Address netip.Addr // as its ADD gave it
 }
 
-// dual tells whether the cluster has IPv6 beside IPv4.
-func (n Node) dual() bool { return n.Address6.IsValid() }
+// Dual reports whether the cluster has IPv6 beside IPv4.
+func (n Node) Dual() bool { return n.Address6.IsValid() }
 
 // Network is one pod network in one variant.
 type Network struct {
@@ -131,99 +128,8 @@ func (n Network) PodMTU6(link int) int { return link - max(n.Overhead, n.Overhea
 
 // PodMTUOn is the MTU of a pod's device on a node.
 func (n Network) PodMTUOn(self Node) int {
-	if self.dual() {
+	if self.Dual() {
 		return n.PodMTU6(self.MTU)
 	}
 	return n.PodMTU(self.MTU)
-}
-
-// List is every network, in the order in which help shows them.
-func List() []Network {
-	return []Network{
-		host(),
-		bridge(),
-		dockerBridge(),
-		dockerBridgeReal(),
-		macvlan(),
-		dockerMACVLAN(),
-		podmanBridge(),
-		podmanMACVLAN(),
-		flannelVXLAN(),
-		flannelVXLANNoOffload(),
-		flannelHostGW(),
-		flannelUDP(),
-		flannelIPIP(),
-		flannelWireGuard(),
-		calicoDirect(),
-		calicoDirectPolicy(),
-		calicoIPIP(),
-		calicoIPIPPolicy(),
-		calicoVXLAN(),
-		calicoVXLANPolicy(),
-		calicoEBPF(),
-		canal(),
-		kubeRouter(),
-		kubeRouterPolicy(),
-		spiderpoolMACVLAN(),
-		spiderpoolMACVLANRouted(),
-		spiderpoolIPVLAN(),
-		spiderpoolSRIOV(),
-		dockerOverlay(),
-		dockerOverlayReal(),
-		hpcSingularity(),
-		ciliumNative(),
-		ciliumNativePolicy(),
-		ciliumVXLAN(),
-		ciliumVXLANPolicy(),
-		ciliumGeneve(),
-		antreaGeneve(),
-		antreaGenevePolicy(),
-		antreaNoEncap(),
-		antreaNoEncapPolicy(),
-		weaveFastdp(),
-		weaveSleeve(),
-		withSockmap(calicoDirect()),
-		withSockmap(macvlan()),
-		ladderBridge(),
-		ladderConntrack(calicoDirect(), "conntrack"),
-		ladderConntrack(bridge(), "bridge-conntrack"),
-	}
-}
-
-// Choices is every network that can be asked for: those of List, and each that
-// has pods with the acceleration on top of it, which List shows on two alone.
-func Choices() []Network {
-	all := List()
-	for _, n := range List() {
-		fast := withSockmap(n)
-		rung := strings.HasPrefix(n.Name, result.RungPrefix)
-		known := slices.ContainsFunc(all, func(n Network) bool { return n.Name == fast.Name })
-		if !n.HostNetwork && n.Cgroup == nil && !rung && !known {
-			all = append(all, fast)
-		}
-	}
-	return all
-}
-
-// Find looks a network up by name; the error lists the names of List.
-func Find(name string) (Network, error) {
-	for _, n := range Choices() {
-		if n.Name == name {
-			return n, nil
-		}
-	}
-	return named("network", name, List(), func(n Network) string { return n.Name })
-}
-
-// named finds one of a list by its name.
-func named[T any](what, name string, list []T, nameOf func(T) string) (T, error) {
-	var known []string
-	for _, x := range list {
-		if nameOf(x) == name {
-			return x, nil
-		}
-		known = append(known, nameOf(x))
-	}
-	var none T
-	return none, fmt.Errorf("unknown %s %q (known: %s)", what, name, strings.Join(known, ", "))
 }

@@ -2,10 +2,11 @@ package network
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/netip"
 	"os"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/netns"
 )
@@ -27,6 +28,14 @@ func (s Service) String() string {
 		return s.Name
 	}
 	return s.Name + ":" + s.PortName
+}
+
+// ProtocolNumber is IPPROTO_UDP for "udp", else IPPROTO_TCP.
+func (s Service) ProtocolNumber() uint16 {
+	if s.Protocol == "udp" {
+		return unix.IPPROTO_UDP
+	}
+	return unix.IPPROTO_TCP
 }
 
 // ServiceRange is what services' addresses are of, kubeadm's default.
@@ -55,32 +64,3 @@ type ServiceProxy struct {
 	// What it gives is closed when the lab goes.
 	AtSockets func(cgroup *os.File, nodes []Node, services []Service) (io.Closer, error)
 }
-
-// ServiceProxies is every service proxy, in the order in which help shows them.
-func ServiceProxies() []ServiceProxy {
-	return []ServiceProxy{iptablesProxy(), nftablesProxy(), ipvsProxy(), ebpfProxy(), antreaProxy()}
-}
-
-// FindServiceProxy looks a service proxy up by name; the error lists the known
-// names.
-func FindServiceProxy(name string) (ServiceProxy, error) {
-	return named("service proxy", name, ServiceProxies(), func(p ServiceProxy) string { return p.Name })
-}
-
-// outside matches, in a rule of a program, what kube-proxy masquerades on its
-// way to a service's address: sources outside --cluster-cidr, or with
-// --masquerade-all every one. match has a %s for the range.
-func outside(self Node, match string) string {
-	if self.MasqueradeAll {
-		return ""
-	}
-	return fmt.Sprintf(match, Pods())
-}
-
-// kubeProxyLeavesOut is what all of kube-proxy's modes do without here.
-const kubeProxyLeavesOut = "kube-proxy itself (one full sync, none after), session affinity, load balancers, external IPs, " +
-	"local traffic policies, services without endpoints, IPv6"
-
-// kubeMark is kube-proxy's mark of packets whose source is to be replaced
-// (--iptables-masquerade-bit=14).
-const kubeMark = "0x4000"

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/campaign"
-	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/probe"
 	profiles "github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
@@ -40,13 +40,13 @@ func program(t testing.TB) Known {
 			return w.Spec().PrimaryFor(c.Test)
 		},
 	}
-	for _, n := range network.Choices() {
+	for _, n := range catalog.Choices() {
 		k.Names.Networks = append(k.Names.Networks, n.Name)
 		if n.Policy {
 			k.Names.Enforcing = append(k.Names.Enforcing, n.Name)
 		}
 	}
-	for _, p := range network.ServiceProxies() {
+	for _, p := range catalog.ServiceProxies() {
 		k.Names.ServiceProxies = append(k.Names.ServiceProxies, p.Name)
 	}
 	for _, l := range lab.Links() {

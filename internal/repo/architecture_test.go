@@ -24,20 +24,18 @@ var (
 	quoted = regexp.MustCompile("`([^`]+)`")
 	// A term of the third column: words, and packages in brackets.
 	ruleTerm = regexp.MustCompile(`^[^()]+ \(([^()]+)\)$`)
-	// A package of a term.
-	ruleItem = regexp.MustCompile("^(`[a-z0-9/_.-]+`|\\*machinery\\*)$")
+	// A package of a term, or a group of packages.
+	ruleItem = regexp.MustCompile("^(`[a-z0-9/_.-]+`|\\*[a-z]+\\*)$")
+	// The sentence that says what a group is.
+	groupSentence = regexp.MustCompile(`(?s)\*([a-z]+)\* is (.*?)\.(?:\s|$)`)
 )
 
 // folderRules reads the table of folders. Every row has to be understood.
 func folderRules(text string) (rules []folderRule, err error) {
-	_, after, ok := strings.Cut(text, "\n*machinery* is ")
-	if !ok {
-		if _, after, ok = strings.Cut(text, " *machinery* is "); !ok {
-			return nil, errors.New("machinery is not explained")
-		}
+	groups := map[string][]string{}
+	for _, m := range groupSentence.FindAllStringSubmatch(text, -1) {
+		groups["*"+m[1]+"*"] = names(m[2])
 	}
-	sentence, _, _ := strings.Cut(after, ". ")
-	machinery := names(sentence)
 	_, table, ok := strings.Cut(text, "| folder | what it is | what it must not know |\n|---|---|---|\n")
 	if !ok {
 		return nil, errors.New("there is no table of folders")
@@ -51,12 +49,12 @@ func folderRules(text string) (rules []folderRule, err error) {
 			err = errors.Join(err, fmt.Errorf("a row of %d columns: %s", len(columns), row))
 			continue
 		}
-		rule := folderRule{folders: names(columns[0])}
+		rule := folderRule{folders: append(names(columns[0]), groups[strings.TrimSpace(columns[0])]...)}
 		if len(rule.folders) == 0 {
 			err = errors.Join(err, fmt.Errorf("a row without a folder: %s", row))
 		}
 		for _, term := range strings.Split(columns[2], ";") {
-			never, except, termErr := packagesOf(strings.TrimSpace(term), machinery)
+			never, except, termErr := packagesOf(strings.TrimSpace(term), groups)
 			if termErr != nil {
 				err = errors.Join(err, fmt.Errorf("%v: %w", rule.folders, termErr))
 			}
@@ -78,7 +76,7 @@ func names(text string) []string {
 
 // packagesOf reads one term: "statistics (`internal/stat`)", "how it is run (*machinery*
 // but `internal/cli`)".
-func packagesOf(term string, machinery []string) (never, except []string, err error) {
+func packagesOf(term string, groups map[string][]string) (never, except []string, err error) {
 	m := ruleTerm.FindStringSubmatch(term)
 	if m == nil {
 		return nil, nil, fmt.Errorf("%q is no words with packages in brackets", term)
@@ -90,8 +88,10 @@ func packagesOf(term string, machinery []string) (never, except []string, err er
 			case item == "" && part == but:
 			case !ruleItem.MatchString(item):
 				return nil, nil, fmt.Errorf("%q in %q is no package", item, term)
-			case item == "*machinery*":
-				*to = append(*to, machinery...)
+			case item[0] == '*' && groups[item] == nil:
+				return nil, nil, fmt.Errorf("%s in %q is not explained", item, term)
+			case item[0] == '*':
+				*to = append(*to, groups[item]...)
 			default:
 				*to = append(*to, strings.Trim(item, "`"))
 			}
@@ -162,9 +162,10 @@ func TestFoldersKnowWhatTheyMay(t *testing.T) {
 func TestFolderRules(t *testing.T) {
 	const text = "| folder | what it is | what it must not know |\n|---|---|---|\n" +
 		"| `internal/a`, `b/` | an a | files (`os`); the rest (*machinery* but `internal/m/ok`) |\n" +
-		"| `internal/a/c` | a c | nothing (`internal`) |\n\nHere *machinery* is `internal/m`, `internal/n`. More `internal/o`.\n"
+		"| `internal/a/c` | a c | nothing (`internal`) |\n| *kin* | two | each other (*kin*) |\n\n" +
+		"Here *machinery* is `internal/m`, `internal/n`. More `internal/o`. A *kin* is `internal/k/one` or\n`internal/k/two`.\n"
 	rules, err := folderRules(text)
-	if err != nil || len(rules) != 2 {
+	if err != nil || len(rules) != 3 {
 		t.Fatalf("%v, %v", rules, err)
 	}
 	for _, c := range []struct {
@@ -174,6 +175,7 @@ func TestFolderRules(t *testing.T) {
 		{"internal/a/x.go", "os", true}, {"internal/a/x.go", "os/exec", true}, {"internal/a/x.go", "internal/m", true},
 		{"internal/a/x.go", "internal/m/ok", false}, {"internal/a/x.go", "internal/o", false}, {"b/x.go", "internal/n/deep", true},
 		{"internal/a/c/x.go", "os", false}, {"internal/a/c/x.go", "internal/o", true}, {"internal/a/c/x.go", "internal/a/c/d", false},
+		{"internal/k/one/x.go", "internal/k/two", true}, {"internal/k/one/x.go", "internal/k/one", false}, {"internal/k/two/x.go", "internal/k", false},
 	} {
 		rule, folder := ruleFor(rules, c.file)
 		if got := rule.breach(folder, c.imported) != ""; got != c.breach {
@@ -183,7 +185,7 @@ func TestFolderRules(t *testing.T) {
 	if _, folder := ruleFor(rules, "internal/d/x.go"); folder != "" {
 		t.Errorf("a folder without a row has that of %s", folder)
 	}
-	for _, bad := range []string{"labs, pods", "labs (internal/lab)", "(`os`)", "", "labs (`os`) and more"} {
+	for _, bad := range []string{"labs, pods", "labs (internal/lab)", "(`os`)", "", "labs (`os`) and more", "labs (*labs*)"} {
 		if _, err := folderRules(strings.Replace(text, "files (`os`)", bad, 1)); err == nil {
 			t.Errorf("the rule %q is taken", bad)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/aclements/go-moremath/stats"
 
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat/histogram"
 )
 
 // percentile is a percentile and the metric that holds it.
@@ -51,7 +52,7 @@ func (c *campaign) latencies() []latency {
 	var wg sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(families)) {
 		wg.Go(func() {
-			var in inflater
+			var in reader
 			for members := range work {
 				c.familyLatencies(&in, members, out)
 			}
@@ -65,33 +66,52 @@ func (c *campaign) latencies() []latency {
 	return out
 }
 
+// reader reads the histograms of one cell after the other, in the same memory.
+type reader struct {
+	histogram.Reader
+	base, cell []float64 // of a baseline and of others
+}
+
+// merge reads the histograms of a cell and lets go of them.
+func (r *reader) merge(samples []record, into *[]float64) (histogram.Merged, int) {
+	return r.Merge(func(yield func(int, *histogram.Packed) bool) {
+		for _, s := range samples {
+			h := s.row().histogram
+			s.row().histogram = nil
+			if h != nil && !yield(s.block(), h) {
+				return
+			}
+		}
+	}, into)
+}
+
 // familyLatencies fills out for a baseline and the cells that lean on it.
-func (c *campaign) familyLatencies(in *inflater, members []int, out []latency) {
-	var base merged
+func (c *campaign) familyLatencies(in *reader, members []int, out []latency) {
+	var base histogram.Merged
 	for _, i := range members {
 		if c.cells[i].cell.IsBaseline() {
 			base, out[i].unreadable = in.merge(c.cells[i].ok, &in.base)
-			out[i].absolute, out[i].curve = c.bootstrap(base), base.curve()
+			out[i].absolute, out[i].curve = c.bootstrap(base), curve(base)
 		}
 	}
 	for _, i := range members {
 		if c.cells[i].cell.IsBaseline() {
 			continue
 		}
-		var m merged
+		var m histogram.Merged
 		m, out[i].unreadable = in.merge(c.cells[i].ok, &in.cell)
-		out[i].absolute, out[i].curve = c.bootstrap(m), m.curve()
+		out[i].absolute, out[i].curve = c.bootstrap(m), curve(m)
 		out[i].efficiency = c.bootstrapRatio(base, m)
 	}
 }
 
 // bootstrap estimates the percentiles of the merged histograms by drawing
 // blocks with replacement: values inside a block are not independent, blocks are.
-func (c *campaign) bootstrap(m merged) map[string]Estimate {
-	return c.resample(len(m.blocks), m.count(), func(p float64) func(weights []float64) float64 {
+func (c *campaign) bootstrap(m histogram.Merged) map[string]Estimate {
+	return c.resample(len(m.Blocks()), m.Count(), func(p float64) func(weights []float64) float64 {
 		hint := 0
 		return func(weights []float64) (v float64) {
-			v, hint = m.percentile(p, weights, hint)
+			v, hint = m.Percentile(p, weights, hint)
 			return v
 		}
 	})
@@ -100,20 +120,20 @@ func (c *campaign) bootstrap(m merged) map[string]Estimate {
 // bootstrapRatio is the same for a baseline's percentile over a cell's, of the
 // blocks that have both; both are drawn together, so that what a block did to
 // both cancels.
-func (c *campaign) bootstrapRatio(base, cell merged) map[string]Estimate {
+func (c *campaign) bootstrapRatio(base, cell histogram.Merged) map[string]Estimate {
 	var both []int
-	for _, b := range cell.blocks {
-		if _, ok := slices.BinarySearch(base.blocks, b); ok {
+	for _, b := range cell.Blocks() {
+		if _, ok := slices.BinarySearch(base.Blocks(), b); ok {
 			both = append(both, b)
 		}
 	}
-	base, cell = base.keep(both), cell.keep(both)
-	return c.resample(len(both), min(base.count(), cell.count()), func(p float64) func(weights []float64) float64 {
+	base, cell = base.Keep(both), cell.Keep(both)
+	return c.resample(len(both), min(base.Count(), cell.Count()), func(p float64) func(weights []float64) float64 {
 		hintBase, hintCell := 0, 0
 		return func(weights []float64) float64 {
 			var b, v float64
-			b, hintBase = base.percentile(p, weights, hintBase)
-			v, hintCell = cell.percentile(p, weights, hintCell)
+			b, hintBase = base.Percentile(p, weights, hintBase)
+			v, hintCell = cell.Percentile(p, weights, hintCell)
 			return b / v
 		}
 	})

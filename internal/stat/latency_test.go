@@ -9,6 +9,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat/histogram"
 )
 
 // latencySamples is a campaign of tcp_rr in which the network's round trips are
@@ -52,13 +53,14 @@ func TestMergedPercentilesAreThoseOfTheLibrary(t *testing.T) {
 			k.Add(s)
 		}
 	}
-	m, unreadable := new(inflater).merge(k.sorted().cells[0].ok, new([]float64))
-	if unreadable != 0 || m.count() != float64(want.TotalCount()) {
-		t.Fatalf("%d unreadable, %g values of %d", unreadable, m.count(), want.TotalCount())
+	m, unreadable := new(reader).merge(k.sorted().cells[0].ok, new([]float64))
+	if unreadable != 0 || m.Count() != float64(want.TotalCount()) {
+		t.Fatalf("%d unreadable, %g values of %d", unreadable, m.Count(), want.TotalCount())
 	}
+	_, last := m.Percentile(1, slices.Repeat([]float64{1}, 7), 0)
 	for _, p := range []float64{0.001, 0.1, 0.5, 0.9, 0.99, 0.999, 1} {
-		for _, hint := range []int{0, len(m.values) / 2, len(m.values) - 1} {
-			got, _ := m.percentile(p, slices.Repeat([]float64{1}, 7), hint)
+		for _, hint := range []int{0, last / 2, last} {
+			got, _ := m.Percentile(p, slices.Repeat([]float64{1}, 7), hint)
 			if w := float64(want.ValueAtPercentile(100*p)) / 1e9; got != w {
 				t.Errorf("p%g from %d is %g, want %g", 100*p, hint, got, w)
 			}
@@ -112,27 +114,28 @@ func TestBootstrapCoverage(t *testing.T) {
 		r := rand.New(rand.NewPCG(2, uint64(n)))
 		c := collect(nil, Options{})
 		covered := 0
+		var in histogram.Reader
+		var memory []float64
+		h := hdrhistogram.New(1, 100_000_000, 3)
 		for range reps {
-			m := merged{}
-			blocks := make([][]int64, n)
+			blocks := make([]*histogram.Packed, n)
 			for b := range blocks {
 				day := 0.1 * r.NormFloat64()
+				h.Reset()
 				for range 40 {
-					v := int64(1e6 * math.Exp(day+0.1*r.NormFloat64()))
-					blocks[b] = append(blocks[b], v)
+					if err := h.RecordValue(int64(1e6 * math.Exp(day+0.1*r.NormFloat64()))); err != nil {
+						t.Fatal(err)
+					}
 				}
-				slices.Sort(blocks[b])
-				m.blocks, m.totals = append(m.blocks, b), append(m.totals, 40)
-				m.values = append(m.values, blocks[b]...)
+				text, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+				if err != nil {
+					t.Fatal(err)
+				}
+				blocks[b] = histogram.Pack(&result.Histogram{Unit: "nanoseconds", HDRBase64: string(text)})
 			}
-			slices.Sort(m.values)
-			m.values = slices.Compact(m.values)
-			m.cumulative = make([]float64, len(m.values)*n)
-			for k, v := range m.values {
-				for b := range blocks {
-					at, _ := slices.BinarySearch(blocks[b], v+1)
-					m.cumulative[k*n+b] = float64(at)
-				}
+			m, unreadable := in.Merge(slices.All(blocks), &memory)
+			if unreadable != 0 {
+				t.Fatalf("%d histograms could not be read", unreadable)
 			}
 			e := c.bootstrap(m)["latency_p50_seconds"]
 			low, high, ok := e.Interval()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat/histogram"
 )
 
 // columns are what was measured of one cell, kept value by value: a campaign of
@@ -24,10 +25,10 @@ type row struct {
 	id             string
 	block, attempt int
 	started        time.Time
-	seconds        float64   // measured; NaN where that is not known
-	histogram      *packed   // nil: none
-	window         *series32 // nil: none
-	client, server string    // machines; "" where they are not known
+	seconds        float64           // measured; NaN where that is not known
+	histogram      *histogram.Packed // nil: none
+	window         *series32         // nil: none
+	client, server string            // machines; "" where they are not known
 	// explained tells that the probes are of an explaining window.
 	explained bool
 	// slices is the coefficient of variation of its slices; NaN where it has none.
@@ -46,7 +47,7 @@ func newColumns() columns {
 func (c *columns) add(s *result.Sample) {
 	i := len(c.rows)
 	r := row{
-		id: s.ID, block: s.Block, attempt: s.Attempt, started: s.Started, seconds: math.NaN(), histogram: pack(s.Histogram), window: packSeries(s.Series),
+		id: s.ID, block: s.Block, attempt: s.Attempt, started: s.Started, seconds: math.NaN(), histogram: histogram.Pack(s.Histogram), window: packSeries(s.Series),
 		client: s.Machines[result.ClientNode], server: s.Machines[result.ServerNode],
 	}
 	if s.MeasuredSeconds != nil {

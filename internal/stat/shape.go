@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat/histogram"
 )
 
 // Shape is what a cell looks like beyond its estimates: what charts are drawn
@@ -73,12 +74,12 @@ func curveShares() []float64 {
 
 // curve is the merged histogram as percentiles, up to the last one that has
 // enough values beyond it.
-func (m merged) curve() []Quantile {
-	count := m.count()
+func curve(m histogram.Merged) []Quantile {
+	count := m.Count()
 	if count == 0 {
 		return nil
 	}
-	weights := slices.Repeat([]float64{1}, len(m.blocks))
+	weights := slices.Repeat([]float64{1}, len(m.Blocks()))
 	var out []Quantile
 	hint := 0
 	for _, share := range curveShares() {
@@ -86,7 +87,7 @@ func (m merged) curve() []Quantile {
 			break
 		}
 		var v float64
-		v, hint = m.percentile(share, weights, hint)
+		v, hint = m.Percentile(share, weights, hint)
 		out = append(out, Quantile{share, v})
 	}
 	return out

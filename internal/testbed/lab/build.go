@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -26,7 +26,7 @@ func (f failures) errors() []error {
 // make builds all clusters, a few at a time. One that fails leaves the others
 // alone. An error is about all of them.
 func (l *Lab) make(ctx context.Context) (failures, error) {
-	if err := network.LinkOwn(ownPlugins(l.held.path)); err != nil {
+	if err := catalog.LinkOwn(ownPlugins(l.held.path)); err != nil {
 		return nil, err
 	}
 	rt := cniRuntime(l.options.Runner, l.state, l.held.path)

@@ -15,6 +15,8 @@ import (
 	"github.com/cnibench/cnibench/internal/cni"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
+	"github.com/cnibench/cnibench/internal/network/inspect"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
 )
@@ -41,7 +43,7 @@ type cluster struct {
 	held      []io.Closer     // what the network has there
 	// algorithms are the congestion controls that nodes' cgroups have now, by node.
 	algorithms map[int]algorithm
-	rules      map[int]*network.RuleReader // of each node from 1, once it was read
+	rules      map[int]*inspect.RuleReader // of each node from 1, once it was read
 	// profile is what its namespaces are given, settings what became of that.
 	profile  profile.Profile
 	settings map[site][]result.Setting
@@ -76,7 +78,7 @@ func newCluster(st state, dir string, index int, spec Spec, n network.Network) (
 	}
 	c := &cluster{index: index, spec: spec, network: n, link: link, profile: settings, pods: make([][]pod, len(spec.Pods))}
 	if spec.Services > 0 {
-		if c.proxy, err = network.FindServiceProxy(spec.ServiceProxy); err != nil {
+		if c.proxy, err = catalog.FindServiceProxy(spec.ServiceProxy); err != nil {
 			return nil, err
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/cni"
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/netns"
-	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
 )
 
 // downTimeout bounds the taking down of one lab; when it is over, namespaces
@@ -161,7 +161,7 @@ func detach(ctx context.Context, r *exec.Runner, h *held, st state, namespaces [
 	for _, ns := range namespaces {
 		there[ns.Name] = true
 	}
-	if err := network.LinkOwn(ownPlugins(h.path)); err != nil { // the program may have moved
+	if err := catalog.LinkOwn(ownPlugins(h.path)); err != nil { // the program may have moved
 		return err
 	}
 	rt := cniRuntime(r, st, h.path)

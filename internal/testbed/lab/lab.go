@@ -19,6 +19,7 @@ import (
 	"github.com/cnibench/cnibench/internal/cni"
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed"
 )
@@ -175,7 +176,7 @@ func (l *Lab) plan(dir string, specs []Spec) error {
 }
 
 func isOwnPlugin(name string) bool {
-	for _, p := range network.OwnPlugins() {
+	for _, p := range catalog.OwnPlugins() {
 		if p.Name == name {
 			return true
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/cnibench/cnibench/internal/fault"
 	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -40,7 +41,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	leavesNothing(t, dir, func() string {
 		l := New(options(newRunner(t), dir))
 		var all []result.Cell
-		for _, n := range network.List() {
+		for _, n := range catalog.List() {
 			all = append(all, supported(n)...)
 		}
 		unsupported, err := l.Build(t.Context(), all)

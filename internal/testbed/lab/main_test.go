@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/cni"
 	"github.com/cnibench/cnibench/internal/exec"
-	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/tunnel"
 	"github.com/cnibench/cnibench/internal/workload"
@@ -19,7 +19,7 @@ import (
 // TestMain lets the test binary be what the lab starts: a CNI plugin, an
 // agent, and, for the tests that kill it, the owner of a lab.
 func TestMain(m *testing.M) {
-	if handled, exit := network.RunAsPlugin(os.Args[0], os.Environ()); handled {
+	if handled, exit := catalog.RunAsPlugin(os.Args[0], os.Environ()); handled {
 		os.Exit(exit)
 	}
 	if len(os.Args) > 1 {
@@ -58,7 +58,7 @@ func owner(dir string, networks []string) int {
 		all = nil
 	}
 	for _, name := range networks {
-		n, err := network.Find(name)
+		n, err := catalog.Find(name)
 		if err != nil {
 			fmt.Println(err)
 			return 1

@@ -17,13 +17,15 @@ import (
 	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
+	"github.com/cnibench/cnibench/internal/network/dataplane"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
 // ebpfNetworks are those whose nodes forward by eBPF programs.
 func ebpfNetworks() []network.Network {
 	var all []network.Network
-	for _, n := range network.List() {
+	for _, n := range catalog.List() {
 		if strings.HasPrefix(n.Name, "cilium/") || n.Name == "calico/ebpf" {
 			all = append(all, n)
 		}
@@ -35,7 +37,7 @@ func ebpfNetworks() []network.Network {
 func counted(t *testing.T, n network.Node, f func()) map[string]uint64 {
 	t.Helper()
 	read := func() map[string]uint64 {
-		counts, err := network.EBPFCounters(n.NS, n.Device)
+		counts, err := dataplane.EBPFCounters(n.NS, n.Device)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -310,7 +312,7 @@ func TestEBPFGoesWithTheLab(t *testing.T) {
 				t.Logf("50 pods in %v", time.Since(begin))
 				id := l.ID()
 				for _, node := range l.ordered[0].nodes {
-					p, m, err := network.EBPFObjects(node.NS)
+					p, m, err := dataplane.EBPFObjects(node.NS)
 					if err != nil {
 						t.Error(err)
 					}

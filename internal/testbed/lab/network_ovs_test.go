@@ -18,12 +18,14 @@ import (
 	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/antrea"
+	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
 // ovsNetworks are those whose nodes have an Open vSwitch.
 func ovsNetworks() []network.Network {
-	return slices.DeleteFunc(network.List(), func(n network.Network) bool { return !strings.HasPrefix(n.Name, "antrea/") })
+	return slices.DeleteFunc(catalog.List(), func(n network.Network) bool { return !strings.HasPrefix(n.Name, "antrea/") })
 }
 
 // openFlow is one flow of a node's switch.
@@ -37,7 +39,7 @@ type openFlow struct {
 func flows(t *testing.T, n network.Node) []openFlow {
 	t.Helper()
 	out := ofctl(t, n, "dump-flows", "br-int")
-	tables := network.AntreaTables()
+	tables := antrea.Tables()
 	counted := regexp.MustCompile(`table=(\d+), n_packets=(\d+), `)
 	var all []openFlow
 	for line := range strings.Lines(out) {
@@ -240,7 +242,7 @@ func ovsPolicyDenies(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ofctl(t, c.nodes[1], "del-flows", "br-int", fmt.Sprintf("table=%d,ip,nw_src=%s", slices.Index(network.AntreaTables(), "IngressRule"), c.address(from)))
+	ofctl(t, c.nodes[1], "del-flows", "br-int", fmt.Sprintf("table=%d,ip,nw_src=%s", slices.Index(antrea.Tables(), "IngressRule"), c.address(from)))
 	answered(t, c.ns(from), netip.AddrPort{}, deaf(t, c.ns(to), netip.AddrPortFrom(c.address(to), 7070)))
 	wereHit(t, c.nodes[1], [][]string{{"IngressDefaultRule", "actions=drop"}})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -253,7 +254,7 @@ func buildLab(t *testing.T, l *Lab, all []result.Cell) {
 // TestPodsReachEachOther sends datagrams as large as the pods' MTU allows,
 // with DF set, over every network, and looks at what is on the wire.
 func TestPodsReachEachOther(t *testing.T) {
-	for _, n := range network.List() {
+	for _, n := range catalog.List() {
 		for _, on := range []struct {
 			mtu    int
 			family string
@@ -364,7 +365,7 @@ func checkWire(t *testing.T, n network.Network, cell result.Cell, server netip.A
 
 // TestHostPaths sends between nodes and pods of other nodes.
 func TestHostPaths(t *testing.T) {
-	for _, n := range network.List() {
+	for _, n := range catalog.List() {
 		t.Run(n.Name, func(t *testing.T) {
 			l := New(options(newRunner(t), t.TempDir()))
 			base := cells(n.Name)[0]

@@ -10,7 +10,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/netfilter"
 	"github.com/cnibench/cnibench/internal/netns"
-	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/inspect"
+	"github.com/cnibench/cnibench/internal/network/sockmap"
 	"github.com/cnibench/cnibench/internal/probe"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed"
@@ -81,9 +82,9 @@ func (l *Lab) WatchNodes(ctx context.Context, cell result.Cell, without []string
 // which messages went by the network in spite of a sockmap: it then mixes two ways.
 func (c *cluster) watchSockmap(node int) (doubt func() string) {
 	name, at := c.nodes[node-1].Name, c.cgroup(node).Name()
-	before, err := network.SockmapCounters(at)
+	before, err := sockmap.Counters(at)
 	return func() string {
-		after, errAfter := network.SockmapCounters(at)
+		after, errAfter := sockmap.Counters(at)
 		switch err := errors.Join(err, errAfter); {
 		case err != nil:
 			return fmt.Sprintf("sockmap: %s: %v", name, err)
@@ -114,16 +115,16 @@ func (w *watched) doubt(probe string, err error) {
 }
 
 // rules gives the reader of the node's rules, which the cluster keeps.
-func (w *watched) rules() (*network.RuleReader, error) {
+func (w *watched) rules() (*inspect.RuleReader, error) {
 	if r := w.c.rules[w.node]; r != nil {
 		return r, nil
 	}
-	r, err := network.OpenRules(w.c.nodes[w.node-1].NS)
+	r, err := inspect.OpenRules(w.c.nodes[w.node-1].NS)
 	if err != nil {
 		return nil, err
 	}
 	if w.c.rules == nil {
-		w.c.rules = map[int]*network.RuleReader{}
+		w.c.rules = map[int]*inspect.RuleReader{}
 	}
 	w.c.rules[w.node] = r
 	w.c.held = append(w.c.held, r)
@@ -203,8 +204,8 @@ func (w *watched) readMemory() {
 		put(unit.ConntrackEntries, func() (float64, error) { return probe.ParseCount(entries) })
 		put(unit.ConntrackBytes, func() (float64, error) { return memory.Conntrack(entries) })
 	}
-	put(unit.EBPFMapBytes, func() (float64, error) { return number(network.EBPFMapBytes(node)) })
-	put(unit.IPSetBytes, func() (float64, error) { return number(network.IPSetBytes(node)) })
+	put(unit.EBPFMapBytes, func() (float64, error) { return number(inspect.EBPFMapBytes(node)) })
+	put(unit.IPSetBytes, func() (float64, error) { return number(inspect.IPSetBytes(node)) })
 	w.values[unit.MemoryReadSeconds] = time.Since(began).Seconds()
 }
 

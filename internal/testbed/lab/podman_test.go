@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/netns"
-	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
 )
 
 // TestNetavarkTearsDown: CNI DEL is netavark's own teardown. It takes the pod's device
@@ -13,7 +13,7 @@ import (
 func TestNetavarkTearsDown(t *testing.T) {
 	needLab(t)
 	l := New(options(newRunner(t), stateDir(t)))
-	n, err := network.Find("podman/bridge")
+	n, err := catalog.Find("podman/bridge")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,12 +10,14 @@ import (
 
 	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
+	"github.com/cnibench/cnibench/internal/network/cilium"
 )
 
 // TestPoliciesBeforeTheOneThatAllows: traffic is held against all of them in
 // vain, and then allowed by the last; what that does not allow is denied.
 func TestPoliciesBeforeTheOneThatAllows(t *testing.T) {
-	for _, n := range network.List() {
+	for _, n := range catalog.List() {
 		if !n.Policy {
 			continue
 		}
@@ -56,7 +58,7 @@ func TestPoliciesBeforeTheOneThatAllows(t *testing.T) {
 func policiesWerePassed(t *testing.T, c *cluster, n network.Network, policies int) {
 	t.Helper()
 	if strings.HasPrefix(n.Name, "cilium/") {
-		got, err := network.EBPFPolicies(c.nodes[0].NS, c.nodes[0].Device)
+		got, err := cilium.PolicyEntries(c.nodes[0].NS, c.nodes[0].Device)
 		if err != nil {
 			t.Fatal(err)
 		}

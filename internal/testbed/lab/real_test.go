@@ -10,7 +10,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/netns"
-	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -58,7 +58,7 @@ func TestDockerIsTheNodesOwn(t *testing.T) {
 	labtest.Tool(t, "dockerd", "docker.io")
 	before := machinesDocker(t)
 	l := New(options(newRunner(t), stateDir(t)))
-	n, err := network.Find("docker/bridge-real")
+	n, err := catalog.Find("docker/bridge-real")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestReapRealNetworks(t *testing.T) {
 func TestKindsReachTheRecord(t *testing.T) {
 	l := New(Options{})
 	for name, rebuilt := range map[string]bool{"bridge": false, "docker/bridge": true, "calico/direct": true, "docker/bridge-real": false, "macvlan+sockmap": true} {
-		n, err := network.Find(name)
+		n, err := catalog.Find(name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -21,7 +22,7 @@ func (p *planner) checkRules(n network.Network, c result.Cell) error {
 	if !c.ToService() {
 		return nil
 	}
-	proxy, err := network.FindServiceProxy(c.ServiceProxy)
+	proxy, err := catalog.FindServiceProxy(c.ServiceProxy)
 	if err != nil {
 		return err
 	}

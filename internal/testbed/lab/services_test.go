@@ -19,6 +19,8 @@ import (
 	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
+	"github.com/cnibench/cnibench/internal/network/serviceproxy"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -37,7 +39,7 @@ func serviceCells(name, proxy string, services int) []result.Cell {
 
 // eachProxy runs a test for each service proxy that this kernel has.
 func eachProxy(t *testing.T, f func(t *testing.T, p network.ServiceProxy)) {
-	for _, p := range network.ServiceProxies() {
+	for _, p := range catalog.ServiceProxies() {
 		t.Run(p.Name, func(t *testing.T) {
 			needLab(t)
 			for _, need := range p.Needs {
@@ -172,7 +174,7 @@ func whoAnswers(t *testing.T, c *cluster, from site, protocol string, to netip.A
 func buildServices(t *testing.T, name, proxy string, services int, pods ...int) (*Lab, *cluster) {
 	t.Helper()
 	l := New(options(newRunner(t), stateDir(t)))
-	n, err := network.Find(name)
+	n, err := catalog.Find(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +220,7 @@ func TestAServiceReachesAllItsBackends(t *testing.T) {
 // policy.
 func familyOf(p network.ServiceProxy) []string {
 	var all []string
-	for _, n := range network.List() {
+	for _, n := range catalog.List() {
 		if strings.HasPrefix(n.Name, p.Family) && !n.Policy {
 			all = append(all, n.Name)
 		}
@@ -290,7 +292,7 @@ func addEcho(t *testing.T, c *cluster, backends ...site) (names []string) {
 func servicesWereHit(t *testing.T, c *cluster, p network.ServiceProxy, least uint64) {
 	t.Helper()
 	if p.AtSockets != nil {
-		counts, err := network.ServiceCounters(c.cgroups[0].Name())
+		counts, err := serviceproxy.Counters(c.cgroups[0].Name())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -358,7 +360,7 @@ func TestEveryNetworkHasServices(t *testing.T) {
 	eachProxy(t, func(t *testing.T, p network.ServiceProxy) {
 		l := New(options(newRunner(t), stateDir(t)))
 		var all []result.Cell
-		for _, n := range network.List() {
+		for _, n := range catalog.List() {
 			all = append(all, serviceCells(n.Name, p.Name, 10)...)
 		}
 		unsupported, err := l.Build(t.Context(), all)
@@ -373,7 +375,7 @@ func TestEveryNetworkHasServices(t *testing.T) {
 		var with []string
 		built := map[*cluster]bool{}
 		for _, cell := range all {
-			n, err := network.Find(cell.Network)
+			n, err := catalog.Find(cell.Network)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -503,7 +505,7 @@ func TestWhereServicesCannotBe(t *testing.T) {
 		{"antrea/geneve", "iptables", "service_proxies: [antrea]"},
 		{"bridge", "ip_tables", "known: iptables, nftables, ipvs, ebpf"},
 	} {
-		n, err := network.Find(tc.network)
+		n, err := catalog.Find(tc.network)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -513,7 +515,7 @@ func TestWhereServicesCannotBe(t *testing.T) {
 			t.Errorf("%s by %s: %v, want %q", tc.network, tc.proxy, err, tc.want)
 		}
 	}
-	n, err := network.Find("bridge")
+	n, err := catalog.Find("bridge")
 	if err != nil {
 		t.Fatal(err)
 	}

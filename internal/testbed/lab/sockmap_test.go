@@ -11,7 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/netns"
-	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
+	"github.com/cnibench/cnibench/internal/network/sockmap"
 	"github.com/cnibench/cnibench/internal/probe"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/traffic"
@@ -61,12 +62,12 @@ func checkSockmap(t *testing.T, l *Lab, near string, cell result.Cell, workload 
 	t.Helper()
 	var noted, redirected, plain uint64
 	for range 3 {
-		before, err := network.SockmapCounters(near)
+		before, err := sockmap.Counters(near)
 		if err != nil {
 			t.Fatal(err)
 		}
 		transmit(t, l, cell, workload)
-		after, err := network.SockmapCounters(near)
+		after, err := sockmap.Counters(near)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +147,7 @@ func carry(t *testing.T, l *Lab, cell result.Cell, test string, window time.Dura
 func TestSockmapLeavesNothing(t *testing.T) {
 	needLab(t)
 	name := sockmapNetworks()[0]
-	n, err := network.Find(name)
+	n, err := catalog.Find(name)
 	if err != nil {
 		t.Fatal(err)
 	}

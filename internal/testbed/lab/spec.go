@@ -7,6 +7,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -118,7 +119,7 @@ func (p *planner) find(name string) (network.Network, error) {
 			return n, nil
 		}
 	}
-	return network.Find(name)
+	return catalog.Find(name)
 }
 
 // specs gives the clusters that the cells need, and for each cell that cannot

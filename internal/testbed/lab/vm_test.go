@@ -8,6 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/labtest/vm"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
 )
 
 // featuresInVM are those that a kernel may well lack and Debian's stock kernel
@@ -23,7 +24,7 @@ func inVM(f netns.Feature) bool { return slices.Contains(featuresInVM(), f.Name)
 // features.
 func testsInVM() []string {
 	all := []string{"^TestAggregatedLink", "^TestFibreDelays$", "^TestOVS", "^TestSockmap$/^" + vmName(sockmapByOVS) + "$"}
-	for _, p := range network.ServiceProxies() {
+	for _, p := range catalog.ServiceProxies() {
 		if p.Family != "" { // its first network tells, in a minute
 			all = append(all, "^TestAServiceReachesAllItsBackends$/^"+p.Name+"$/^"+vmName(familyOf(p)[0])+"$")
 			continue
@@ -32,7 +33,7 @@ func testsInVM() []string {
 			all = append(all, "^TestAServiceReachesAllItsBackends$/^"+p.Name+"$", "^TestManyServices$/^"+p.Name+"$")
 		}
 	}
-	for _, n := range network.List() {
+	for _, n := range catalog.List() {
 		if !slices.ContainsFunc(n.Needs, inVM) {
 			continue
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/cni"
 	"github.com/cnibench/cnibench/internal/exec"
-	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
 )
 
 // program is what a cluster needs of the machine, and how one gets it.
@@ -105,7 +105,7 @@ func (c *Cluster) find(name string) (string, error) {
 
 // linkPlugins makes the one folder of plugins that containerd takes, of links.
 func (c *Cluster) linkPlugins() error {
-	if err := network.LinkOwn(c.Plugins()); err != nil {
+	if err := catalog.LinkOwn(c.Plugins()); err != nil {
 		return err
 	}
 	for _, p := range append([]string{"loopback"}, c.cni.Plugins...) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
 )
 
 // reference is a reference plugin with host-local, as the lab's network of the
@@ -68,7 +69,7 @@ func pointToPoint(bridge network.Network) network.Network {
 func references() ([]CNI, error) {
 	var all []CNI
 	for _, name := range []string{"bridge", "macvlan"} {
-		n, err := network.Find(name)
+		n, err := catalog.Find(name)
 		if err != nil {
 			return nil, fmt.Errorf("reference CNIs: %w", err)
 		}

@@ -23,14 +23,14 @@ import (
 	"github.com/cnibench/cnibench/internal/kube"
 	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/netns"
-	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 )
 
 // TestMain lets the test binary be what a cluster starts of this program, and
 // for the test that kills it the owner of one.
 func TestMain(m *testing.M) {
-	if handled, exit := network.RunAsPlugin(os.Args[0], os.Environ()); handled {
+	if handled, exit := catalog.RunAsPlugin(os.Args[0], os.Environ()); handled {
 		os.Exit(exit)
 	}
 	if len(os.Args) > 2 {
