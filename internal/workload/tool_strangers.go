@@ -72,14 +72,15 @@ func iperf3Taken(client, server Output) string {
 		} `json:"start"`
 	}
 	var from, to end
-	// Text that is no JSON leaves both empty: then nobody is known to have been served.
-	_ = json.Unmarshal([]byte(client.Stdout), &from)
-	_ = json.Unmarshal([]byte(server.Stdout), &to)
+	// A client that was killed has printed nothing, and may have been the one served.
+	if json.Unmarshal([]byte(client.Stdout), &from) != nil || json.Unmarshal([]byte(server.Stdout), &to) != nil {
+		return ""
+	}
 	if to.Start.Accepted == nil || to.Start.Cookie == from.Start.Cookie && from.Start.Cookie != "" {
 		return ""
 	}
 	host, err := netip.ParseAddr(to.Start.Accepted.Host)
-	if err != nil {
+	if err != nil || host.Unmap().String() == client.Source {
 		return ""
 	}
 	return fmt.Sprintf("the server's one test was taken by another client, at %s: find it, or measure where it is not", host)

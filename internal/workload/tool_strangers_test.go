@@ -56,11 +56,13 @@ func TestIperf3NamesNoStranger(t *testing.T) {
 	for server, client := range map[string]string{
 		`{"start":{"accepted_connection":{"host":"198.18.77.1"},"cookie":"c"}}`: `{"start":{"cookie":"c"},"error":"cut"}`,
 		`{"start":{}}`: `{"error":"cut"}`,
-		`no JSON`:      `{"error":"cut"}`,
+		`{"start":{"accepted_connection":{"host":"198.18.77.2"},"cookie":"e"}}`: ``, // the client was killed
+		`{"start":{"accepted_connection":{"host":"198.18.77.1"},"cookie":"f"}}`: `{"error":"cut"}`,
+		`no JSON`: `{"error":"cut"}`,
 		`{"start":{"accepted_connection":{"host":"\u001b[2J"},"cookie":"d"}}`: `{"error":"cut"}`,
 	} {
 		f := readFixture(t, "testdata/iperf3/tcp_refused.txtar")
-		f.client.Stdout, f.server.Stdout = client, server
+		f.client.Stdout, f.server.Stdout, f.client.Source = client, server, "198.18.77.1"
 		_, err := find(t, "iperf3").Parse(paramsOf(f.cell), f.server, f.client)
 		if err == nil || strings.Contains(err.Error(), "taken") {
 			t.Errorf("%s: %v", server, err)
