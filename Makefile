@@ -56,9 +56,9 @@ lint:
 fuzz:
 	@scripts/fuzz.sh all
 
-## survive: kill what runs N times (1000) at random moments, and check that nothing is lost or left; needs root; SEED repeats, FOR bounds the seconds
+## survive: kill what runs N times (1000) at random moments, and check that nothing is lost or left; needs root; SEED repeats, FOR bounds the seconds, BESIDE is how many at the same time (3)
 survive:
-	@scripts/survive.sh -n $(or $(N),1000) $(if $(SEED),-seed $(SEED)) $(if $(FOR),-for $(FOR))
+	@scripts/survive.sh -n $(or $(N),1000) $(if $(SEED),-seed $(SEED)) $(if $(FOR),-for $(FOR)) $(if $(BESIDE),-beside $(BESIDE))
 
 ## race: the tests under the race detector, which needs a C compiler; minutes to an hour
 race:

@@ -133,6 +133,9 @@ type RankResult struct {
 // FinishParams ends a serving session and answers with its workload.Output.
 type FinishParams struct {
 	Session string `json:"session"`
+	// Peer is the only address from which connections to a tool's port are expected; ""
+	// where an address may be translated on the way, so that nobody knows it.
+	Peer string `json:"peer,omitempty"`
 }
 
 // WaitParams asks to be told when a serving session is over. It may be asked

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -21,10 +22,14 @@ type session struct {
 	// finish tells the half that the sample is over; it then ends by itself.
 	finish func()
 	cancel context.CancelFunc
-	asked  atomic.Bool   // finish was asked for
-	done   chan struct{} // closed when out and err are set
-	out    workload.Output
-	err    error
+	// port is what a tool serves on; 0: none, or the native engine.
+	port uint16
+	// earlier are connections that were at that port before the tool began.
+	earlier []netip.AddrPort
+	asked   atomic.Bool   // finish was asked for
+	done    chan struct{} // closed when out and err are set
+	out     workload.Output
+	err     error
 }
 
 // serve starts a serving half; it runs on after the answer.
@@ -98,6 +103,7 @@ func (s *server) finish(p FinishParams) (workload.Output, error) {
 		return workload.Output{}, fmt.Errorf("no session %q: it was finished or cancelled before", p.Session)
 	}
 	se.asked.Store(true)
+	doubts := s.strangersAt(se.port, p.Peer, se.earlier) // before the tool ends, and its connections with it
 	se.finish()
 	select {
 	case <-se.done:
@@ -109,7 +115,9 @@ func (s *server) finish(p FinishParams) (workload.Output, error) {
 	if idle {
 		runtime.GC() // the next sample starts with a clean heap
 	}
-	return se.out, se.err
+	out := se.out
+	out.Doubts = append(slices.Clone(out.Doubts), doubts...)
+	return out, se.err
 }
 
 // wait tells when a serving half is over, so that nobody waits for a client

@@ -175,7 +175,7 @@ func (t *tool) clean() error {
 func (t *tool) output(ended bool) workload.Output {
 	out := workload.Output{Argv: t.argv, Stdout: t.stdout.String(), Stderr: string(t.process.Stderr()), ToolVersion: t.version, CPUs: t.cpus, Conditions: t.conditions}
 	if t.err != nil && !ended {
-		out.ExitCode = exitCode(t.err)
+		out.ExitCode, out.OutOfMemory = exitCode(t.err), errors.Is(t.err, exec.ErrMemory)
 	}
 	t.watch.into(&out)
 	return out
@@ -212,6 +212,7 @@ func (s *server) driveTool(ctx context.Context, p DriveParams) (workload.Output,
 		t.kill()
 	}
 	out := t.output(false)
+	out.Source = sourceOf(p.Server)
 	if errors.Is(context.Cause(ctx), errTimeout) {
 		out.Killed = "timeout"
 	} else if ctx.Err() != nil {
@@ -242,6 +243,7 @@ func (s *server) serveTool(ctx context.Context, se *session, asked ServeParams) 
 			return 0, nil, err
 		}
 	}
+	earlier, _ := remotesAt(s.roots.Proc, port) // where that cannot be read, strangersAt says so
 	t, err := s.startTool(ctx, p, bindTo(asked, port))
 	if err != nil {
 		return 0, nil, err
@@ -252,6 +254,7 @@ func (s *server) serveTool(ctx context.Context, se *session, asked ServeParams) 
 	}
 	go t.watch.over(p.WindowOffset, p.Window, t.exited)
 	over := make(chan struct{})
+	se.port, se.earlier = port, earlier
 	se.finish = sync.OnceFunc(func() { close(over) })
 	return port, func() (workload.Output, error) { return t.serve(ctx, over) }, nil
 }

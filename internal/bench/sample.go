@@ -119,10 +119,13 @@ func (r *run) measure(ctx context.Context, t *try) error {
 	}
 	m, err := w.Parse(p, server, client)
 	if err != nil {
-		return err
+		return errors.Join(err, strangersOf(server))
 	}
 	s.MeasuredSeconds, s.Metrics, s.Histogram, s.Series = &m.MeasuredSeconds, m.Metrics, m.Histogram, m.Series
 	s.Tools, s.Warnings = m.Tools, m.Warnings
+	if len(server.Argv) > 0 { // the native engine's are in m
+		s.Warnings = slices.Concat(s.Warnings, server.Doubts, client.Doubts)
+	}
 	profileOf(s, ends)
 	r.probes(s, ends, client, server)
 	readAgain()
@@ -199,12 +202,32 @@ func (r *run) traffic(ctx context.Context, p workload.Params, t *try) (server, c
 	if driveErr != nil {
 		driveErr = fmt.Errorf("client at %s: %w", ends.Client.Name, driveErr)
 	}
-	finishErr := ends.Server.Agent.Call(ctx, agent.MethodFinish, agent.FinishParams{Session: session.Session}, &server)
+	finishErr := ends.Server.Agent.Call(ctx, agent.MethodFinish, agent.FinishParams{Session: session.Session, Peer: peerOf(t.sample.Cell, client)}, &server)
 	if finishErr != nil {
 		finishErr = fmt.Errorf("server at %s: %w", ends.Server.Name, finishErr)
 	}
 	<-watched
 	return server, client, errors.Join(driveErr, finishErr)
+}
+
+// peerOf is the address that the server of a tool sees its client at; "" where it may be
+// translated on the way. Pods reach pods, and nodes reach nodes, without that (Kubernetes'
+// network model).
+func peerOf(cell result.Cell, client workload.Output) string {
+	if cell.Path == result.PathPodToPod || cell.Path == result.PathHostToHost {
+		return client.Source
+	}
+	return ""
+}
+
+// strangersOf adds to the reason of a failed sample who else used the server of its tool.
+func strangersOf(server workload.Output) error {
+	for _, d := range server.Doubts {
+		if strings.HasPrefix(d, agent.StrangersDoubt) {
+			return errors.New(d)
+		}
+	}
+	return nil
 }
 
 // lastWords is how long a client may go on whose server has failed: what it

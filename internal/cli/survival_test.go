@@ -29,6 +29,8 @@ type survivor struct {
 	work   string // holds all files of it
 	out    string // the result directory
 	path   string // PATH of the program; "" is this one's
+	// flags are further ones of run.
+	flags []string
 
 	mu   sync.Mutex
 	labs map[string]bool // that were seen standing
@@ -175,11 +177,11 @@ func (r *started) until(t *testing.T, is func() bool) {
 
 // run begins the campaign, resume goes on with it.
 func (s *survivor) run() *started {
-	return s.start(s.command("run", s.campaign(), "--out", s.out, "--seed", "7"))
+	return s.start(s.command(append([]string{"run", s.campaign(), "--out", s.out, "--seed", "7"}, s.flags...)...))
 }
 
 func (s *survivor) resume() *started {
-	return s.start(s.command("run", s.campaign(), "--out", s.out, "--resume"))
+	return s.start(s.command(append([]string{"run", s.campaign(), "--out", s.out, "--resume"}, s.flags...)...))
 }
 
 // lines are the whole lines of samples.jsonl.
@@ -311,7 +313,12 @@ func TestSurvivesKills(t *testing.T) {
 // killController kills it at a random moment of the time that a campaign takes:
 // mostly that is after a number of records, sometimes while the lab is built.
 func (s *survivor) killController(run *started, r *rand.Rand) bool {
-	records := r.IntN(8) - 2
+	return s.killWithin(run, r, 6)
+}
+
+// killWithin is killController for a campaign of so many records.
+func (s *survivor) killWithin(run *started, r *rand.Rand, most int) bool {
+	records := r.IntN(most+2) - 2
 	run.until(s.t, func() bool { return len(s.lines()) >= max(0, records) })
 	wait := time.Duration(r.IntN(100)) * time.Millisecond
 	if records < 0 {

@@ -211,13 +211,17 @@ type Process struct {
 	cmd    *exec.Cmd
 	spec   Cmd
 	stderr *tail
+	memory memoryWatch
 }
 
 // PID is the process's id, also that of its process group.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Kill kills the program's whole process group.
-func (p *Process) Kill() error { return killGroup(p.cmd) }
+func (p *Process) Kill() error {
+	p.memory.asked.Store(true)
+	return killGroup(p.cmd)
+}
 
 // Signal sends a signal to the program's whole process group.
 func (p *Process) Signal(s syscall.Signal) error { return syscall.Kill(-p.cmd.Process.Pid, s) }
@@ -225,9 +229,10 @@ func (p *Process) Signal(s syscall.Signal) error { return syscall.Kill(-p.cmd.Pr
 // Stderr is the last 64 KiB that the program wrote to stderr.
 func (p *Process) Stderr() []byte { return p.stderr.Bytes() }
 
-// Wait waits for the end; the error is an *Error.
+// Wait waits for the end; the error is an *Error. It wraps ErrMemory where the kernel
+// killed the program for lack of memory.
 func (p *Process) Wait() error {
-	if err := p.runner.wait(p.cmd); err != nil {
+	if err := p.memory.explain(p.runner.wait(p.cmd)); err != nil {
 		return &Error{Cmd: p.spec, Stderr: p.stderr.Bytes(), Err: err}
 	}
 	return nil
@@ -347,6 +352,7 @@ func (r *Runner) StartPiped(ctx context.Context, c Cmd) (*Process, error) {
 	if p.Stdout, err = cmd.StdoutPipe(); err != nil {
 		return nil, err
 	}
+	p.memory.begin()
 	if err := r.start(cmd, c.NetNS, c.CPUs); err != nil {
 		return nil, &Error{Cmd: c, Err: err}
 	}

@@ -1,7 +1,7 @@
 // Package fault makes things go wrong for tests: processes that are stopped, ends that lie,
 // stall or flood, connections that are half open, CNI plugins that never return, API
 // servers that do not answer, clocks that jump, disks that fail or forget what was not
-// synced. Only tests import it.
+// synced, kernels that kill for lack of memory. Only tests import it.
 package fault
 
 import (

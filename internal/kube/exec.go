@@ -19,6 +19,10 @@ import (
 // stderrKept is how much of the end of a program's stderr is kept, bytes.
 const stderrKept = 8 << 10
 
+// killedStatus is that of a program that SIGKILL ended, as a shell and a container runtime
+// give it: 128 + 9.
+const killedStatus = 137
+
 // Target is a container of a pod.
 type Target struct{ Namespace, Pod, Container string }
 
@@ -38,6 +42,7 @@ type Process struct {
 	Stdin  io.WriteCloser
 	Stdout io.Reader
 
+	in     Target
 	stop   context.CancelFunc
 	done   chan struct{}
 	err    error // of the stream; read after done
@@ -52,7 +57,7 @@ func (c *Client) Exec(ctx context.Context, in Target, argv []string) *Process {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	toProgram, stdin := io.Pipe()
 	stdout, fromProgram := io.Pipe()
-	p := &Process{Stdin: stdin, Stdout: stdout, stop: stop, done: make(chan struct{})}
+	p := &Process{Stdin: stdin, Stdout: stdout, in: in, stop: stop, done: make(chan struct{})}
 	run := c.exec
 	if run == nil {
 		run = c.stream
@@ -103,6 +108,8 @@ func (p *Process) Wait() error {
 	switch {
 	case errors.As(p.err, &status) && said != "":
 		return fmt.Errorf("it ended with status %d: %s", status.Code, said)
+	case errors.As(p.err, &status) && status.Code == killedStatus:
+		return fmt.Errorf("it ended with status %d: it was killed, by the kernel if its pod was out of memory: kubectl describe pod -n %s %s shows OOMKilled and the limits", killedStatus, p.in.Namespace, p.in.Pod)
 	case errors.As(p.err, &status):
 		return fmt.Errorf("it ended with status %d", status.Code)
 	case errors.Is(p.err, context.Canceled):

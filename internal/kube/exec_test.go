@@ -44,14 +44,14 @@ func TestProcessSaysWhyItEnded(t *testing.T) {
 		want   string
 	}{
 		{exec.CodeExitError{Err: errors.New("x"), Code: 3}, "no such library\n", "it ended with status 3: no such library"},
-		{exec.CodeExitError{Err: errors.New("x"), Code: 137}, "", "it ended with status 137"},
+		{exec.CodeExitError{Err: errors.New("x"), Code: 137}, "", "it ended with status 137: it was killed, by the kernel if its pod was out of memory: kubectl describe pod -n ns pod shows OOMKilled and the limits"},
 		{errors.New("websocket: close 1006"), "", "its exec stream was cut: websocket: close 1006"},
 		{context.Canceled, "", "its exec stream was closed"},
 	} {
 		p := run(func(_ context.Context, _ Target, _ []string, s Streams) error {
 			fmt.Fprint(s.Stderr, c.stderr)
 			return c.err
-		}).Exec(t.Context(), Target{}, nil)
+		}).Exec(t.Context(), Target{Namespace: "ns", Pod: "pod"}, nil)
 		if err := p.Wait(); err == nil || err.Error() != c.want {
 			t.Errorf("%v: got %v, want %s", c.err, err, c.want)
 		}

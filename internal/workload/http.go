@@ -32,9 +32,16 @@ func (HTTP) Spec() Spec {
 	}
 }
 
-const httpFile = "body"
+// httpFile is the path of the one file, which only the sample's own client knows.
+func httpFile(token string) string {
+	if token == "" {
+		return "body"
+	}
+	return "body-" + token
+}
 
-// nginxConfig keeps connections as long as the client does, and everything
+// nginxConfig serves one path; any other request is refused and written to stderr, where
+// httpStrangers counts it. A connection that sends nothing is closed. It keeps connections as long as the client does, and everything
 // that nginx writes in its scratch folder. Where the agent is root it starts nginx as
 // another user; where it cannot, the workers stay root, as they must read that folder.
 const nginxConfig = `daemon off;
@@ -47,6 +54,7 @@ http {
   access_log off;
   sendfile on;
   keepalive_requests 1000000000;
+  client_header_timeout 5s;
   client_body_temp_path {dir}/body-temp;
   proxy_temp_path {dir}/proxy-temp;
   fastcgi_temp_path {dir}/fastcgi-temp;
@@ -55,17 +63,20 @@ http {
   server {
     listen {listen};
     root {dir};
+    location / { deny all; }
+    location = /{file} { }
   }
 }
 `
 
 // Serve is nginx in the foreground.
 func (HTTP) Serve(p Params) (Program, error) {
+	file := httpFile(p.Token)
 	return timed(Program{
 		Argv: []string{"nginx", "-p", "{dir}", "-c", "{dir}/nginx.conf"}, AnyAddress: anyAddress(p.Cell),
 		Files: map[string]string{
-			"nginx.conf": nginxConfig,
-			httpFile:     strings.Repeat("x", p.Cell.MessageBytes),
+			"nginx.conf": strings.ReplaceAll(nginxConfig, "{file}", file),
+			file:         strings.Repeat("x", p.Cell.MessageBytes),
 		},
 		Port: true, Ready: "tcp",
 	}, 0, seconds(wholeSeconds(p.Window))), nil
@@ -84,7 +95,7 @@ func (HTTP) Drive(p Params, server netip.AddrPort) (Program, error) {
 	if p.Cell.Test == "close" {
 		argv = append(argv, "-H", "Connection: close")
 	}
-	argv = append(argv, "http://"+net.JoinHostPort(host, port)+"/"+httpFile)
+	argv = append(argv, "http://"+net.JoinHostPort(host, port)+"/"+httpFile(p.Token))
 	// wrk leaves out requests that were never answered.
 	return timed(Program{Argv: argv, StillThere: true}, 0, seconds(length)), nil
 }
@@ -99,6 +110,11 @@ func (HTTP) Parse(p Params, server, client Output) (Measurement, error) {
 	if err != nil {
 		return Measurement{}, notUnderstood("wrk", client.ToolVersion, err.Error())
 	}
+	doubts, err := httpStrangers(m, server.Stderr, m["requests_per_second"]*measured)
+	if err != nil {
+		return Measurement{}, err
+	}
+	warnings = append(warnings, doubts...)
 	return Measurement{MeasuredSeconds: measured, Metrics: m, Tools: versions(client, server), Warnings: warnings}, nil
 }
 

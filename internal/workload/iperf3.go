@@ -130,6 +130,9 @@ type iperf3Sum struct {
 func (w Iperf3) Parse(p Params, server, client Output) (Measurement, error) {
 	doc, err := iperf3Read(client)
 	if err := over(client, server, doc.reason()); err != nil {
+		if taken := iperf3Taken(client, server); taken != "" {
+			err = fmt.Errorf("%w: %s", err, taken)
+		}
 		return Measurement{}, err
 	}
 	if err != nil {

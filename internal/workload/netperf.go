@@ -57,10 +57,20 @@ func (Netperf) length(p Params) time.Duration { return seconds(wholeSeconds(p.Wi
 
 // Serve is netserver in the foreground.
 func (w Netperf) Serve(p Params) (Program, error) {
-	serve := timed(Program{Argv: []string{"netserver", "-D", "-L", "{bind}", "-p", "{port}"}, AnyAddress: anyAddress(p.Cell), Port: true, Ready: "tcp"}, 0, w.length(p))
+	argv := netperfPassphrase([]string{"netserver", "-D", "-L", "{bind}", "-p", "{port}"}, p.Token)
+	serve := timed(Program{Argv: argv, AnyAddress: anyAddress(p.Cell), Port: true, Ready: "tcp"}, 0, w.length(p))
 	serve.Timeout += netperfPadding
 	serve.NetAdmin = p.Cell.CongestionControl != ""
 	return serve, nil
+}
+
+// netperfPassphrase has netserver refuse control connections that do not begin with the
+// sample's token (-Z, since 2.7.0).
+func netperfPassphrase(argv []string, token string) []string {
+	if token == "" {
+		return argv
+	}
+	return append(argv, "-Z", token)
 }
 
 // Drive is netperf. The data port is the one after the control port, so that a
@@ -75,7 +85,8 @@ func (w Netperf) Drive(p Params, server netip.AddrPort) (Program, error) {
 		data = strconv.Itoa(int(server.Port()) + 1)
 	}
 	c, length := p.Cell, wholeSeconds(p.Window)
-	argv := []string{"netperf", "-H", host, "-p", port, "-l", strconv.Itoa(length), "-c", "-C", "-t", c.Test, "--"}
+	argv := []string{"netperf", "-H", host, "-p", port, "-l", strconv.Itoa(length), "-c", "-C", "-t", c.Test}
+	argv = append(netperfPassphrase(argv, p.Token), "--")
 	switch {
 	case c.MessageBytes == 0:
 	case netperfStream(c.Test):

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -116,7 +117,7 @@ func (Sockperf) Parse(p Params, server, client Output) (Measurement, error) {
 		measured, warnings, err = read(m, p, text, plain(server.Stdout))
 	}
 	var stall stalled
-	if errors.As(err, &stall) {
+	if errors.As(err, &stall) || errors.Is(err, errStrangers) {
 		return Measurement{}, fmt.Errorf("sockperf: %w", err)
 	}
 	if err != nil {
@@ -162,7 +163,7 @@ func sockperfFind(text, what, pattern string) ([]float64, error) {
 }
 
 // sockperfLatency reads a ping-pong or under-load test. All latencies are in µs.
-func sockperfLatency(m metrics, p Params, text, _ string) (measured float64, warnings []string, err error) {
+func sockperfLatency(m metrics, p Params, text, server string) (measured float64, warnings []string, err error) {
 	run, err1 := sockperfFind(text, "Valid Duration", `\[Valid Duration\] RunTime=([\d.]+) sec; SentMessages=(\d+); ReceivedMessages=(\d+)`)
 	seen, err2 := sockperfFind(text, "observations", `Total (\d+) observations; .*`)
 	all, err4 := sockperfFind(text, "Total Run", `\[Total Run\] RunTime=([\d.]+) sec; Warm up time=\d+ msec; SentMessages=(\d+); ReceivedMessages=\d+`)
@@ -195,7 +196,8 @@ func sockperfLatency(m metrics, p Params, text, _ string) (measured float64, war
 	}
 	// The measured time ends with a reply, so that the rate shows in the whole run.
 	doubts, bad4 := sockperfRate(m, p.Cell.RatePerSecond, all[1]/all[0], all[0])
-	warnings, err = append(warnings, doubts...), errors.Join(err, bad4)
+	strangers, bad5 := sockperfStrangers(server, all[1])
+	warnings, err = slices.Concat(warnings, doubts, strangers), errors.Join(err, bad4, bad5)
 	return run[0], warnings, err
 }
 
@@ -255,7 +257,12 @@ func sockperfThroughput(m metrics, p Params, text, server string) (measured floa
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return 0, nil, err
 	}
-	if sent[0] == 0 || sent[1] == 0 || rate[0] == 0 || received[0] == 0 || received[0] > sent[0] {
+	strangers, bad := sockperfStrangers(server, sent[0])
+	if bad != nil {
+		return 0, nil, bad
+	}
+	received[0] = min(received[0], sent[0])
+	if sent[0] == 0 || sent[1] == 0 || rate[0] == 0 || received[0] == 0 {
 		return 0, nil, fmt.Errorf("%.0f messages received of %.0f sent in %g s", received[0], sent[0], sent[1])
 	}
 	// The rate is exact to a message per second, the time to a millisecond only.
@@ -276,8 +283,8 @@ func sockperfThroughput(m metrics, p Params, text, server string) (measured floa
 			m.put("packets_received", received[0]), m.put("packets_sent", sent[0]),
 			m.put("packets_lost", sent[0]-received[0]), m.put("loss_ratio", (sent[0]-received[0])/sent[0]))
 	}
-	warnings, bad := sockperfRate(m, p.Cell.RatePerSecond, rate[0], measured)
-	return measured, warnings, errors.Join(err, bad)
+	warnings, bad = sockperfRate(m, p.Cell.RatePerSecond, rate[0], measured)
+	return measured, append(strangers, warnings...), errors.Join(err, bad)
 }
 
 // sockperfRate holds a rate asked for against what was sent in some seconds.

@@ -86,6 +86,8 @@ func ended(end string, o Output, said string) error {
 	switch {
 	case o.Killed != "":
 		return fmt.Errorf("%s did not end in time (%s)%s", name, o.Killed, said)
+	case o.ExitCode < 0 && o.OutOfMemory:
+		return fmt.Errorf("%s was killed by the kernel: out of memory: raise the memory limit there, or free memory%s", name, said)
 	case o.ExitCode < 0:
 		return fmt.Errorf("%s was ended by a signal%s", name, said)
 	case o.ExitCode > 0:

@@ -106,6 +106,7 @@ func TestEnds(t *testing.T) {
 		}{
 			{func(f *fixture) { f.client.ExitCode = 3 }, "(client) ended with status 3"},
 			{func(f *fixture) { f.client.ExitCode = -1 }, "(client) was ended by a signal"},
+			{func(f *fixture) { f.server.ExitCode, f.server.OutOfMemory = -1, true }, "(server) was killed by the kernel: out of memory"},
 			{func(f *fixture) { f.client.Killed = "timeout" }, "(client) did not end in time"},
 			{func(f *fixture) { f.server.ExitCode = -1 }, "(server) was ended by a signal"},
 			{func(f *fixture) { f.server.Killed = "timeout" }, "(server) did not end in time"},

@@ -75,12 +75,17 @@ type Output struct {
 	Stdout   string          `json:"stdout,omitempty"`
 	Stderr   string          `json:"stderr,omitempty"`
 	ExitCode int             `json:"exit_code,omitempty"`
+	// OutOfMemory tells that the kernel ended the tool for lack of memory.
+	OutOfMemory bool `json:"out_of_memory,omitempty"`
 	// Killed says why the agent ended the tool: "timeout", or "" where it
 	// ended by itself or, a server, because the sample was over.
 	Killed string `json:"killed,omitempty"`
 	// Unreachable says why a server could not be reached any more when its
 	// client had ended well (Program.StillThere).
 	Unreachable string `json:"unreachable,omitempty"`
+	// Source is the address that a driving tool's place sends to the server from; "" where
+	// it is not known.
+	Source string `json:"source,omitempty"`
 	// Conditions are those in force at this end that its agent read.
 	Conditions map[string]string `json:"conditions,omitempty"`
 	// CPUs are those that a tool was pinned to; nil: the scheduler chose.

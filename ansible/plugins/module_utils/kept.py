@@ -39,6 +39,27 @@ def make_folders(folder):
     sync_folder(above)
 
 
+def outlives_a_reboot(name):
+    """Whether a setting is on a disk. Any other is as it was after a reboot."""
+    return name == "tuned" or name.startswith("file /etc/")
+
+
+def sync_setting(name):
+    """Returns when a setting that outlives a reboot is on the disk as it now reads.
+    Its old value is needed until then, whoever wrote it."""
+    if not name.startswith("file /etc/"):
+        return
+    path = name[len("file "):]
+    if not os.path.exists(path):
+        return
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    sync_folder(os.path.dirname(path))
+
+
 class Kept(object):
     """A file of old values by the settings' names. It is written and synced
     before a setting is changed, and removed with its last entry."""
@@ -54,7 +75,7 @@ class Kept(object):
             self.rebooted = kept["boot_id"] != boot_id()
         if self.rebooted:
             # What is not written to a disk is as it was before the change.
-            self.old = dict((k, v) for k, v in self.old.items() if k == "tuned" or k.startswith("file /etc/"))
+            self.old = dict((k, v) for k, v in self.old.items() if outlives_a_reboot(k))
 
     def save(self):
         folder = os.path.dirname(os.path.abspath(self.path))
@@ -64,7 +85,7 @@ class Kept(object):
                 sync_folder(folder)
             return
         make_folders(folder)
-        temporary = self.path + ".new"
+        temporary = self.temporary()
         try:
             with open(temporary, "w") as f:
                 json.dump({"schema": 1, "boot_id": boot_id(), "old": self.old}, f, indent=1, sort_keys=True)
@@ -76,6 +97,16 @@ class Kept(object):
             raise
         os.rename(temporary, self.path)
         sync_folder(folder)
+
+    def temporary(self):
+        return self.path + ".new"
+
+    def discard(self):
+        """Removes what a loss of power left of a file that was being written: nothing
+        was changed before it had its name."""
+        if os.path.isfile(self.temporary()):
+            os.unlink(self.temporary())
+            sync_folder(os.path.dirname(os.path.abspath(self.path)))
 
     def tidy(self):
         """Forgets what was put back. On a full disk it is not forgotten, which harms

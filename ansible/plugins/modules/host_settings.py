@@ -90,7 +90,7 @@ import os
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.cnibench.testbed.plugins.module_utils import settings, tuned
-from ansible_collections.cnibench.testbed.plugins.module_utils.kept import Kept
+from ansible_collections.cnibench.testbed.plugins.module_utils.kept import Kept, sync_setting
 
 
 def read(name):
@@ -145,6 +145,7 @@ def put_back(module, kept, names):
                     continue
             done.append(name)
         if not module.check_mode:
+            sync_setting(name)  # also where tuned wrote it
             del kept.old[name]
     if names and not module.check_mode:
         kept.tidy()
@@ -240,6 +241,8 @@ def main():
         kept = Kept(module.params["state_file"])
     except (OSError, IOError, ValueError, KeyError) as e:
         module.fail_json(msg="the values from before cannot be read: %s: %s" % (module.params["state_file"], e))
+    if not module.check_mode:
+        kept.discard()
     if kept.rebooted and not module.check_mode:
         kept.tidy()
     if not module.params["devices"]:
