@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/campaign"
-	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
@@ -143,20 +142,20 @@ func analysisOptions(c campaign.Campaign, env result.Environment) stat.Options {
 		Confidence: c.Sampling.Confidence, TargetRelativeHalfwidth: c.Sampling.TargetRelativeHalfwidth,
 		UntilRanked: c.Sampling.Until == campaign.UntilRanks,
 		MinBlocks:   c.Sampling.MinBlocks, MaxBlocks: c.Sampling.MaxBlocks,
-		LinkRate: linkRate, Primary: primary, Ladder: ladder, Instructions: instructions, Environment: env,
+		LinkRate: linkRate, Primary: primary, Ladder: ladderOf, Instructions: instructionsOf, Environment: env,
 	}
 }
 
 // smallMessage is the size that instructions were counted with, bytes.
 const smallMessage = 64
 
-// instructions is how many a cell takes per packet or transaction, where that was
+// instructionsOf is how many a cell takes per packet or transaction, where that was
 // counted.
-func instructions(cell result.Cell) (float64, bool) {
+func instructionsOf(cell result.Cell) (float64, bool) {
 	if cell.MessageBytes != smallMessage || cell.ResponseBytes != 0 || cell.Streams > 1 || cell.Direction != "" || cell.MTU != 1500 || cell.Services > 0 || cell.Policies > 0 || cell.Family != "" {
 		return 0, false
 	}
-	return network.Instructions(cell.Network, cell.Workload, cell.Placement)
+	return counted(cell.Network, cell.Workload, cell.Placement)
 }
 
 // primary is the metric that a cell's efficiency is about.
