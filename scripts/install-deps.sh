@@ -12,8 +12,9 @@ set -euo pipefail
 # CNI's reference plugins, and what they and people call to look at a network.
 run=(containernetworking-plugins iproute2 iptables nftables ethtool procps)
 # Only for tests: a browser for the report, Mininet to hold the lab against, an
-# emulator for another kernel (whose package the tests fetch and unpack).
-test=(chromium mininet bridge-utils qemu-system-x86 busybox-static kmod)
+# emulator for another kernel (whose package the tests fetch and unpack), jq for the
+# examples of docs/data.md.
+test=(chromium mininet bridge-utils qemu-system-x86 busybox-static kmod jq)
 # A C compiler, which the race detector is linked by.
 race=(gcc libc6-dev)
 

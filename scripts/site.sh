@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the site from the documents of this tree into a folder, and checks its links and
-# headings (mkdocs build --strict). It needs Python 3.10 or later with venv, and a package
-# index that pip can reach.
+# headings (mkdocs build --strict), and with chromium that every page fits into a phone. It
+# needs Python 3.10 or later with venv, and a package index that pip can reach.
 #
 #   scripts/site.sh [FOLDER]       default: dist/site
 #
@@ -47,6 +47,12 @@ go run ./internal/repo/site . "$work"
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 export SOURCE_DATE_EPOCH
 NO_MKDOCS_2_WARNING=1 "$venv/bin/python" -m mkdocs build --quiet --strict -f "$work/mkdocs.yml" -d "$work/site"
+# A page that is wider than a phone is an error, where a browser can look.
+if command -v chromium >/dev/null; then
+	go run ./internal/repo/sitecheck "$work/site"
+else
+	echo "site: the width of pages is not checked: no chromium"
+fi
 find "$out" -mindepth 1 -delete
 cp -r "$work/site/." "$out"
 echo "site: $(find "$out" -name '*.html' | wc -l) pages in $out"

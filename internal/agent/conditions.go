@@ -1,3 +1,5 @@
+//go:build linux
+
 package agent
 
 import (
@@ -9,10 +11,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/netns"
 )
-
-// ConditionQdisc is the name of the queueing discipline of the device that an end
-// sends by, in a record's conditions.
-const ConditionQdisc = "qdisc"
 
 // tcpConditions are the settings of TCP that decide what a stream does after a
 // pause, and how much may be under way.

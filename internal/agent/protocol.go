@@ -195,3 +195,7 @@ type Facts struct {
 	// "0.0.0.0/0 via 10.244.1.1 dev eth0", "10.244.1.0/24 dev eth0".
 	Routes []string `json:"routes,omitempty"`
 }
+
+// ConditionQdisc is the name of the queueing discipline of the device that an end
+// sends by, in a record's conditions.
+const ConditionQdisc = "qdisc"

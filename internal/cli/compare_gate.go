@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/internal/workload"
@@ -118,6 +117,10 @@ func allTools() []string {
 // pluginsOf names the CNI plugins of a network of the lab. Networks of a campaign's own
 // conflists are not known.
 func pluginsOf(name string) ([]string, bool) {
-	n, err := catalog.Find(name)
-	return n.Plugins, err == nil
+	for _, n := range networks() {
+		if n.Name == name {
+			return n.Plugins, true
+		}
+	}
+	return nil, false
 }

@@ -2,25 +2,26 @@ package cli
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/kube"
-	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/profile"
-	"github.com/cnibench/cnibench/internal/testbed/lab"
 	"github.com/cnibench/cnibench/papers"
 )
 
 // complete tells shells what may stand where: campaign files, result directories,
 // and the names that verbs and flags take.
 func complete(root *cobra.Command) error {
-	for verb, values := range map[string]cobra.CompletionFunc{
+	verbs := map[string]cobra.CompletionFunc{
 		"run": fileOf("yaml", "yml"), "report": folder, "explain": folder, "recommend": folder, "compare": folder, "push": folder,
-		"reproduce": names(paperNames), "lab down": names(labNames), "lab exec": first(placeNames),
-	} {
+		"reproduce": names(paperNames),
+	}
+	maps.Copy(verbs, labCompletions())
+	for verb, values := range verbs {
 		cmd, rest, err := root.Find(strings.Fields(verb))
 		if err != nil || len(rest) > 0 {
 			return errors.Join(errors.New("completion of an unknown verb: "+verb), err)
@@ -88,16 +89,6 @@ func beginning(all []string, with string) []string {
 	return slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, with) })
 }
 
-// first completes the first argument alone: a command of a lab's place follows.
-func first(all func() []string) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveDefault
-		}
-		return beginning(all(), begin), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
 // contexts are those of the kubeconfig that is named, or where kubectl looks.
 func contexts(cmd *cobra.Command, _ []string, begin string) ([]string, cobra.ShellCompDirective) {
 	kubeconfig := ""
@@ -113,7 +104,7 @@ func contexts(cmd *cobra.Command, _ []string, begin string) ([]string, cobra.She
 
 func networkNames() []string {
 	var all []string
-	for _, n := range catalog.Choices() {
+	for _, n := range networks() {
 		all = append(all, n.Name)
 	}
 	return all
@@ -121,7 +112,7 @@ func networkNames() []string {
 
 func linkNames() []string {
 	var all []string
-	for _, l := range lab.Links() {
+	for _, l := range links() {
 		all = append(all, l.Name)
 	}
 	return all
@@ -136,28 +127,6 @@ func paperNames() []string {
 	for _, f := range folders {
 		if f.IsDir() {
 			all = append(all, f.Name())
-		}
-	}
-	return all
-}
-
-// labNames and placeNames are of the labs that stand; none where they cannot be
-// read.
-func labNames() []string {
-	infos, _ := lab.List(lab.Options{Dir: stateDir()})
-	var all []string
-	for _, l := range infos {
-		all = append(all, l.ID)
-	}
-	return all
-}
-
-func placeNames() []string {
-	infos, _ := lab.List(lab.Options{Dir: stateDir()})
-	var all []string
-	for _, l := range infos {
-		for _, p := range l.Places {
-			all = append(all, p.Namespace)
 		}
 	}
 	return all

@@ -1,3 +1,5 @@
+//go:build linux
+
 package cli
 
 import (
@@ -8,23 +10,11 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/testbed/hosts"
 )
-
-// hostFlags are those of all commands that use machines of an inventory.
-type hostFlags struct {
-	inventory string
-	keepGoing bool
-}
-
-func (f *hostFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.inventory, "inventory", "", "the Ansible inventory that names client, server, control plane and sink, for the testbed hosts")
-	flags.BoolVar(&f.keepGoing, "keep-going", false, "if a host fails, continue with the others, and without the sink or the cluster if necessary; samples of the lost host fail")
-}
 
 func hostsCommand(stderr io.Writer) *cobra.Command {
 	cmd := &cobra.Command{

@@ -4,13 +4,11 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/campaign"
-	"github.com/cnibench/cnibench/internal/network/catalog"
-	"github.com/cnibench/cnibench/internal/network/ladder"
+	"github.com/cnibench/cnibench/internal/catalogue"
 	"github.com/cnibench/cnibench/internal/probe"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
-	"github.com/cnibench/cnibench/internal/testbed/lab"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -18,19 +16,21 @@ import (
 // packages that own them.
 func known() campaign.Known {
 	k := campaign.Known{Testbeds: []string{"lab", campaign.Hosts, campaign.Kubernetes}, Profiles: profile.Names(), Probes: probe.Names()}
-	for _, n := range catalog.Choices() {
+	for _, n := range networks() {
 		k.Networks = append(k.Networks, n.Name)
 		if n.Policy {
 			k.Enforcing = append(k.Enforcing, n.Name)
 		}
 	}
-	for _, name := range ladder.Names() {
-		k.Ladders = append(k.Ladders, campaign.Ladder{Network: name, Rungs: rungsOf(name)})
+	for _, l := range ladders() {
+		if len(l.Rungs) > 1 && !result.IsRung(l.Network) {
+			k.Ladders = append(k.Ladders, campaign.Ladder{Network: l.Network, Rungs: rungsOf(l)})
+		}
 	}
-	for _, p := range catalog.ServiceProxies() {
+	for _, p := range serviceProxies() {
 		k.ServiceProxies = append(k.ServiceProxies, p.Name)
 	}
-	for _, l := range lab.Links() {
+	for _, l := range links() {
 		k.Links = append(k.Links, l.Name)
 	}
 	for _, w := range workload.List() {
@@ -41,9 +41,9 @@ func known() campaign.Known {
 
 // linkRate is the rate of a link of the lab, where it has one.
 func linkRate(name string) (bitsPerSecond float64, ok bool) {
-	for _, l := range lab.Links() {
-		if l.Name == name && l.RateBitsPerSecond > 0 {
-			return float64(l.TotalBitsPerSecond()), true
+	for _, l := range links() {
+		if l.Name == name && l.TotalBitsPerSecond > 0 {
+			return float64(l.TotalBitsPerSecond), true
 		}
 	}
 	return 0, false
@@ -54,19 +54,24 @@ func withoutProbes(c campaign.Campaign) []string {
 	return slices.DeleteFunc(probe.Names(), func(name string) bool { return slices.Contains(c.Probes, name) })
 }
 
-// ladderOf tells the statistics of a network's ladder.
+// ladderOf gives the statistics a network's ladder.
 func ladderOf(name string) []stat.Rung {
 	var out []stat.Rung
-	for _, r := range ladder.Of(name) {
-		out = append(out, stat.Rung{Network: r.Network, Adds: r.Adds, Components: r.Components})
+	for _, l := range ladders() {
+		if l.Network != name {
+			continue
+		}
+		for _, r := range l.Rungs {
+			out = append(out, stat.Rung{Network: r.Network, Adds: r.Adds, Components: r.Components})
+		}
 	}
 	return out
 }
 
-// rungsOf are the networks of a network's ladder.
-func rungsOf(name string) []string {
+// rungsOf are the networks of a ladder.
+func rungsOf(l catalogue.Ladder) []string {
 	names := []string{result.HostNetwork}
-	for _, r := range ladder.Of(name) {
+	for _, r := range l.Rungs {
 		names = append(names, r.Network)
 	}
 	return names

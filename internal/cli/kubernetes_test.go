@@ -142,6 +142,7 @@ func TestKubernetesExampleInCluster(t *testing.T) {
 	for _, up := range upCommands(t, string(text)) {
 		c.run(up...)
 	}
+	c.oneCommand()
 	begin, _, _ := strings.Cut(string(text), "sampling:")
 	c.write("k.yaml", begin+"sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 2, max_blocks: 2, retries: 3}\n")
 	report := c.run("run", "examples/k.yaml", "--out", "r", "--seed", "1")
@@ -180,6 +181,7 @@ func TestKubernetesExampleInCluster(t *testing.T) {
 	}
 	c.killed()
 	c.rights()
+	c.job()
 	c.restarted()
 }
 

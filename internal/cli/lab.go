@@ -1,3 +1,5 @@
+//go:build linux
+
 package cli
 
 import (
@@ -19,6 +21,7 @@ import (
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/scratch"
+	"github.com/cnibench/cnibench/internal/testbed"
 	"github.com/cnibench/cnibench/internal/testbed/hosts"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 	"github.com/cnibench/cnibench/internal/workload"
@@ -111,6 +114,30 @@ func restoreMachine(ctx context.Context, runner *exec.Runner, stderr io.Writer) 
 		fmt.Fprintln(stderr, "put back the settings of this machine that a killed command had changed")
 	}
 	return err
+}
+
+// openLab makes the lab testbed; it builds nothing yet, but clears what killed
+// runs left.
+func openLab(ctx context.Context, runner *exec.Runner, c campaign.Campaign, f runFlags, stderr io.Writer) (testbed.Testbed, error) {
+	if os.Getuid() != 0 {
+		return nil, errors.New("the lab creates network namespaces, which requires root: run it with sudo")
+	}
+	o, err := labOptions(runner, f.cniPath, "run")
+	if err != nil {
+		return nil, err
+	}
+	if err := reap(ctx, o, stderr); err != nil {
+		return nil, err
+	}
+	if o.Networks, err = customNetworks(c); err != nil {
+		return nil, usageError{err}
+	}
+	if f.allowTuning {
+		if o.Machine, err = hosts.TakeMachine(ctx, runner, machineDir()); err != nil {
+			return nil, err
+		}
+	}
+	return lab.New(o), nil
 }
 
 // customNetworks are the networks whose conflists the user named.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,11 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/exec"
-	"github.com/cnibench/cnibench/internal/netns"
-	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/probe"
 	"github.com/cnibench/cnibench/internal/profile"
-	"github.com/cnibench/cnibench/internal/testbed/lab"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -59,7 +55,7 @@ func listCommand(stdout io.Writer) *cobra.Command {
 			case "workloads":
 				rows = listWorkloads()
 			case "links":
-				for _, l := range lab.Links() {
+				for _, l := range links() {
 					rows = append(rows, listed{Name: l.Name, Summary: l.Summary})
 				}
 			case "probes":
@@ -84,23 +80,6 @@ func listCommand(stdout io.Writer) *cobra.Command {
 	}
 	out.add(cmd.Flags(), plainFormats())
 	return cmd
-}
-
-func listNetworks(ctx context.Context) []listed {
-	have := map[string]error{}
-	rows := []listed{}
-	for _, n := range catalog.List() {
-		row := listed{Name: n.Name, Summary: n.Summary, Kind: n.Kind, Model: n.Model, Encapsulation: n.Encapsulation}
-		row.need(n.Needs, have)
-		if n.Datapath != nil && len(row.Missing) == 0 {
-			var err error
-			if row.Datapath, err = n.Datapath(ctx); err != nil {
-				row.Missing = append(row.Missing, err.Error())
-			}
-		}
-		rows = append(rows, row)
-	}
-	return rows
 }
 
 // listProfiles tells what each profile asks for.
@@ -138,33 +117,6 @@ func listProbes() []listed {
 		rows = append(rows, row)
 	}
 	return rows
-}
-
-func listServiceProxies() []listed {
-	have := map[string]error{}
-	rows := []listed{}
-	for _, p := range catalog.ServiceProxies() {
-		row := listed{Name: p.Name, Summary: p.Summary, Model: p.Model}
-		row.need(p.Needs, have)
-		rows = append(rows, row)
-	}
-	return rows
-}
-
-// need tells which of the features are here; have keeps the answers, so that
-// each is tried once.
-func (r *listed) need(features []netns.Feature, have map[string]error) {
-	for _, f := range features {
-		r.Needs = append(r.Needs, f.Name)
-		err, tried := have[f.Name]
-		if !tried {
-			err = f.Probe()
-			have[f.Name] = err
-		}
-		if err != nil {
-			r.Missing = append(r.Missing, err.Error())
-		}
-	}
 }
 
 func listWorkloads() []listed {

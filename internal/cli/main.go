@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/plain"
 )
 
@@ -26,7 +25,7 @@ func (e usageError) Unwrap() error { return e.err }
 
 // Main runs the command line and returns the exit status (see ExitStatuses).
 func Main(args []string, stdout, stderr io.Writer) int {
-	if handled, exit := catalog.RunAsPlugin(os.Args[0], os.Environ()); handled {
+	if handled, exit := asCNIPlugin(os.Args[0], os.Environ()); handled {
 		return exit
 	}
 	ctx, stop := untilSignal()

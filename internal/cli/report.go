@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/campaign"
-	"github.com/cnibench/cnibench/internal/network/instructions"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
@@ -156,7 +155,7 @@ func instructionsOf(cell result.Cell) (float64, bool) {
 	if cell.MessageBytes != smallMessage || cell.ResponseBytes != 0 || cell.Streams > 1 || cell.Direction != "" || cell.MTU != 1500 || cell.Services > 0 || cell.Policies > 0 || cell.Family != "" {
 		return 0, false
 	}
-	return instructions.Of(cell.Network, cell.Workload, cell.Placement)
+	return counted(cell.Network, cell.Workload, cell.Placement)
 }
 
 // primary is the metric that a cell's efficiency is about.

@@ -14,11 +14,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/bench"
 	"github.com/cnibench/cnibench/internal/campaign"
-	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/paper"
-	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/testbed/hosts"
 	"github.com/cnibench/cnibench/internal/unit"
 	"github.com/cnibench/cnibench/internal/workload"
 )
@@ -127,32 +124,6 @@ func missingNetworks(ctx context.Context) map[string]string {
 	return out
 }
 
-// untakenHere says which settings of a profile would not take effect in a lab on this
-// machine; "" where all do, or where it cannot be tried.
-func untakenHere(name string, allowTuning bool) string {
-	p, err := profile.Find(name)
-	if err != nil {
-		return ""
-	}
-	if p.Tuned != "" && !allowTuning {
-		return fmt.Sprintf("profile %s changes the whole machine: allow it with %s", name, profile.AllowFlag)
-	}
-	var not []string
-	err = netns.Try("eth0", func(ns netns.NS) error {
-		for _, s := range profile.Apply(ns, "eth0", p, false) {
-			wide := strings.Contains(s.Reason, profile.AllowFlag)
-			if s.Reason != "" && !(wide && allowTuning) && s.Name != "tuned" {
-				not = append(not, s.Name+": "+s.Reason)
-			}
-		}
-		return nil
-	})
-	if err != nil || len(not) == 0 {
-		return ""
-	}
-	return "profile " + name + " would not take effect: " + strings.Join(not, "; ")
-}
-
 // sampleTime is what a sample of a cell takes.
 func sampleTime(c campaign.Campaign, cell result.Cell) time.Duration {
 	if sliced := bench.SlicedTime(c.Sampling, cell); sliced > 0 {
@@ -213,7 +184,7 @@ func (f reproduceFlags) withinBudget(p paper.Paper, t paper.Testbed, w io.Writer
 			profiles[cell.Profile] = true
 		}
 		if f.run.allowTuning && len(profiles) > 1 {
-			one += time.Duration(len(profiles)) * hosts.TuneTime
+			one += time.Duration(len(profiles)) * tuneTime
 		}
 		if one > most && claims > 1 {
 			continue

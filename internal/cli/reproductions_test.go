@@ -203,7 +203,7 @@ func studyText(r paper.Reproduction) string {
 	p := r.Publication
 	b.WriteString(studyHead(p))
 	var counts []string
-	for _, w := range paper.Words() {
+	for _, w := range paper.Outcomes() {
 		counts = append(counts, fmt.Sprintf("%d %s", r.Count(w), w))
 	}
 	fmt.Fprintf(&b, "%d findings and numbers: %s. Up to %d blocks, recorded %s.\n\n", len(r.Counted()), strings.Join(counts, ", "), r.Blocks, report.RecordedWords(r.Recorded))
@@ -214,11 +214,11 @@ func studyText(r paper.Reproduction) string {
 	}
 	b.WriteString("\n| claim | kind | published | ours | verdict |\n|---|---|---|---|---|\n")
 	for _, v := range r.Verdicts {
-		fmt.Fprintf(&b, "%s | %s | %s | %s | %s |\n", verdictRow(v), v.Claim.Kind, escaped(v.Claim.Published), escaped(report.OursWords(v)), v.Word)
+		fmt.Fprintf(&b, "%s | %s | %s | %s | %s |\n", verdictRow(v), v.Claim.Kind, escaped(v.Claim.Published), escaped(report.OursWords(v)), v.Outcome)
 	}
 	var known []string
 	for _, v := range r.Verdicts {
-		if v.Word == paper.Contradicted && v.Claim.Known != "" {
+		if v.Outcome == paper.Contradicted && v.Claim.Known != "" {
 			known = append(known, fmt.Sprintf("- `%s`: %s\n", v.Claim.ID, v.Claim.Known))
 		}
 	}
@@ -231,7 +231,7 @@ func studyText(r paper.Reproduction) string {
 // verdictRow begins a claim's row. The verdict is in it, so that a test may look
 // for both together.
 func verdictRow(v paper.Verdict) string {
-	mark := map[paper.Word]string{paper.Reproduced: "✓", paper.Contradicted: "✗", paper.Undecided: "?", paper.NotMeasurable: "–"}[v.Word]
+	mark := map[paper.Outcome]string{paper.Reproduced: "✓", paper.Contradicted: "✗", paper.Undecided: "?", paper.NotMeasurable: "–"}[v.Outcome]
 	return fmt.Sprintf("| %s `%s`", mark, v.Claim.ID)
 }
 

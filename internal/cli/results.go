@@ -133,7 +133,7 @@ func interrupted(err error, path string, dir *result.Dir, records int, f runFlag
 		return errors.Join(err, dir.Discard())
 	}
 	if errors.Is(err, context.Canceled) {
-		err = errors.Join(errors.New("interrupted"), besides(err))
+		err = errors.Join(errors.New("interrupted"), otherErrors(err))
 	}
 	if there := dir.StillThere(); there == nil {
 		fmt.Fprintf(stderr, "%d records are saved; resume with: %s\n", records, resumeCommand(path, dir.Path, f))
@@ -141,9 +141,9 @@ func interrupted(err error, path string, dir *result.Dir, records int, f runFlag
 	return errors.Join(err, dir.Close())
 }
 
-// besides is what else went wrong where a run was interrupted: of that, people
+// otherErrors is what else went wrong where a run was interrupted: of that, people
 // know themselves.
-func besides(err error) error {
+func otherErrors(err error) error {
 	if !errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -153,7 +153,7 @@ func besides(err error) error {
 	}
 	var rest []error
 	for _, e := range many.Unwrap() {
-		rest = append(rest, besides(e))
+		rest = append(rest, otherErrors(e))
 	}
 	return errors.Join(rest...)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,8 +21,6 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed"
-	"github.com/cnibench/cnibench/internal/testbed/hosts"
-	"github.com/cnibench/cnibench/internal/testbed/lab"
 )
 
 // runFlags are the flags of run.
@@ -185,7 +182,7 @@ func runCampaign(ctx context.Context, path string, f runFlags, in io.Reader, std
 		c = namedPairs(c)
 		var tuning time.Duration
 		if c.Testbed == campaign.Hosts || f.allowTuning {
-			tuning = hosts.TuneTime
+			tuning = tuneTime
 		}
 		return dryRun(stdout, c, newPlan(c, f), tuning, f.format)
 	}
@@ -237,30 +234,6 @@ func runOn(ctx context.Context, bed testbed.Testbed, path string, c campaign.Cam
 		return into.dir.Path, f.study.show(into.dir.Path)
 	}
 	return into.dir.Path, showRun(into.dir.Path, sum, f.format, stdout, stderr)
-}
-
-// openLab makes the lab testbed; it builds nothing yet, but clears what killed
-// runs left.
-func openLab(ctx context.Context, runner *exec.Runner, c campaign.Campaign, f runFlags, stderr io.Writer) (*lab.Lab, error) {
-	if os.Getuid() != 0 {
-		return nil, errors.New("the lab creates network namespaces, which requires root: run it with sudo")
-	}
-	o, err := labOptions(runner, f.cniPath, "run")
-	if err != nil {
-		return nil, err
-	}
-	if err := reap(ctx, o, stderr); err != nil {
-		return nil, err
-	}
-	if o.Networks, err = customNetworks(c); err != nil {
-		return nil, usageError{err}
-	}
-	if f.allowTuning {
-		if o.Machine, err = hosts.TakeMachine(ctx, runner, machineDir()); err != nil {
-			return nil, err
-		}
-	}
-	return lab.New(o), nil
 }
 
 func measure(ctx context.Context, c campaign.Campaign, bed testbed.Testbed, into results, f runFlags, stderr io.Writer) (sum bench.Summary, err error) {

@@ -35,7 +35,7 @@ func run(m *testing.M) int {
 		runner := exec.NewRunner()
 		defer runner.Close()
 		_, err = runner.Run(context.Background(), exec.Cmd{
-			Argv: []string{"go", "build", "-o", filepath.Join(dir, "cnibench"), "../.."},
+			Argv: []string{"go", "build", "-trimpath", "-buildvcs=false", "-o", filepath.Join(dir, "cnibench"), "../.."},
 			Env:  []string{"CGO_ENABLED=0"},
 		})
 	}

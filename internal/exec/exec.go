@@ -18,8 +18,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/cnibench/cnibench/internal/plain"
 )
 
@@ -178,7 +176,7 @@ func (r *Runner) loop() {
 			err := setns(s.netns)
 			if err == nil {
 				err = onCPUs(s.cpus, s.cmd.Start)
-				if back := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); back != nil {
+				if back := setnsTo(home); back != nil {
 					// The thread is lost; nothing may ever be started from it
 					// in the wrong namespace.
 					homeErr = fmt.Errorf("return to own network namespace: %w", back)
@@ -188,18 +186,6 @@ func (r *Runner) loop() {
 			s.answer <- err
 		}
 	}
-}
-
-func setns(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("network namespace: %w", err)
-	}
-	defer f.Close()
-	if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("enter network namespace %s: %w", path, err)
-	}
-	return nil
 }
 
 // Process is a running program. Wait must be called.
@@ -260,16 +246,11 @@ func (r *Runner) command(ctx context.Context, c Cmd) (*exec.Cmd, error) {
 		cmd.Env = append(os.Environ(), c.Env...)
 	}
 	cmd.Dir, cmd.Stdin, cmd.ExtraFiles = c.Dir, c.Stdin, c.Files
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if c.User != 0 {
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: c.User, Gid: c.User}
-		if c.NetAdmin {
-			cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN}
-		}
+	attributes, err := c.attributes()
+	if err != nil {
+		return nil, err
 	}
-	if c.Cgroup != nil {
-		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(c.Cgroup.Fd())
-	}
+	cmd.SysProcAttr = attributes
 	cmd.Cancel = func() error { return killGroup(cmd) }
 	cmd.WaitDelay = 2 * time.Second
 	return cmd, nil
@@ -381,7 +362,7 @@ func (r *Runner) Launch(c Cmd, log *os.File) (*Detached, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd.SysProcAttr.Setpgid, cmd.SysProcAttr.Setsid, cmd.SysProcAttr.Pdeathsig = false, true, 0
+	outlive(cmd.SysProcAttr)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := r.launch(cmd, c.NetNS, c.CPUs); err != nil {
 		return nil, &Error{Cmd: c, Err: err}

@@ -1,6 +1,7 @@
 // Package image makes a container image of this program without Docker: one
 // layer, in a tar that is an OCI image layout and a Docker archive at once, so
-// that ctr, kind, docker, podman, skopeo and crane all take it.
+// that ctr, kind, docker, podman, skopeo and crane all take it; or in a registry,
+// for several architectures.
 package image
 
 import (
@@ -16,6 +17,9 @@ import (
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
@@ -73,12 +77,15 @@ func Write(w io.Writer, s Spec) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	files := append([]File{{Path: Program, Source: s.Binary, Mode: 0o755}}, s.Files...)
-	data, err := layer(files)
+	data, err := layer(s.all())
 	if err != nil {
 		return Info{}, err
 	}
-	parts, info, err := manifests(s.Name, tag, architecture, data)
+	one, err := assemble(tag, architecture, static.NewLayer(data, types.OCIUncompressedLayer))
+	if err != nil {
+		return Info{}, err
+	}
+	parts, info, err := archive(s.Name, tag, architecture, one, data)
 	if err != nil {
 		return Info{}, err
 	}
@@ -100,12 +107,15 @@ type part struct {
 	data []byte
 }
 
-// manifests are all files of the tar. index.json and oci-layout make it an OCI
-// image layout (OCI Image Format Specification 1.1, image-layout.md),
-// manifest.json a Docker archive, over the same blobs.
-func manifests(name, tag, architecture string, layer []byte) ([]part, Info, error) {
-	layerHash := hash(layer)
-	config, configErr := json.Marshal(v1.ConfigFile{
+// all are the files of the image, the program first.
+func (s Spec) all() []File {
+	return append([]File{{Path: Program, Source: s.Binary, Mode: 0o755}}, s.Files...)
+}
+
+// assemble is the image for an architecture with one layer. There is no time in it.
+func assemble(tag, architecture string, layer v1.Layer) (v1.Image, error) {
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	base, err := mutate.ConfigFile(base, &v1.ConfigFile{
 		Architecture: architecture, OS: "linux",
 		Config: v1.Config{
 			User:       fmt.Sprintf("%d:%d", User, User),
@@ -114,14 +124,20 @@ func manifests(name, tag, architecture string, layer []byte) ([]part, Info, erro
 			Cmd:        []string{"agent", "--wait"},
 			Labels:     map[string]string{"org.opencontainers.image.title": "cnibench", "org.opencontainers.image.version": tag, "org.opencontainers.image.licenses": "Apache-2.0"},
 		},
-		RootFS:  v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{layerHash}},
-		History: []v1.History{{CreatedBy: "cnibench image"}},
+		RootFS: v1.RootFS{Type: "layers"},
 	})
-	manifest, manifestErr := json.Marshal(v1.Manifest{
-		SchemaVersion: 2, MediaType: types.OCIManifestSchema1,
-		Config: v1.Descriptor{MediaType: types.OCIConfigJSON, Size: int64(len(config)), Digest: hash(config)},
-		Layers: []v1.Descriptor{{MediaType: types.OCIUncompressedLayer, Size: int64(len(layer)), Digest: layerHash}},
-	})
+	if err != nil {
+		return nil, err
+	}
+	return mutate.Append(base, mutate.Addendum{Layer: layer, History: v1.History{CreatedBy: "cnibench image"}})
+}
+
+// archive is all files of the tar. index.json and oci-layout make it an OCI
+// image layout (OCI Image Format Specification 1.1, image-layout.md),
+// manifest.json a Docker archive, over the same blobs.
+func archive(name, tag, architecture string, one v1.Image, layer []byte) ([]part, Info, error) {
+	config, configErr := one.RawConfigFile()
+	manifest, manifestErr := one.RawManifest()
 	index, indexErr := json.Marshal(v1.IndexManifest{
 		SchemaVersion: 2, MediaType: types.OCIImageIndex,
 		Manifests: []v1.Descriptor{{
@@ -131,6 +147,7 @@ func manifests(name, tag, architecture string, layer []byte) ([]part, Info, erro
 			Annotations: map[string]string{"io.containerd.image.name": name, "org.opencontainers.image.ref.name": tag},
 		}},
 	})
+	layerHash := hash(layer)
 	docker, dockerErr := json.Marshal([]map[string]any{{
 		"Config": blob(hash(config)), "RepoTags": []string{name}, "Layers": []string{blob(layerHash)},
 	}})

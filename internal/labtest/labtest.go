@@ -31,9 +31,16 @@ func Root(t testing.TB) {
 	}
 }
 
-// Tool skips a test that needs a program of a Debian package; in CI it fails.
+// Quick tells whether this is `make quick`: only tests that need nothing of the machine.
+func Quick() bool { return os.Getenv("CNIBENCH_QUICK") == "1" }
+
+// Tool skips a test that needs a program of a Debian package; in CI it fails. `make quick`
+// leaves such tests out.
 func Tool(t testing.TB, name, debianPackage string) string {
 	t.Helper()
+	if Quick() {
+		t.Skipf("needs %s, and is left out by make quick: run make test", name)
+	}
 	path, err := exec.LookPath(name)
 	if err == nil {
 		return path

@@ -117,7 +117,7 @@ func (p Paper) Open(opt stat.Options, known Known) func([]result.Sample) map[res
 		}
 		r := &Results{Analysis: k.Analyse(), Collector: k, Known: known.Names}
 		for i, v := range Verdicts(p, r) {
-			if v.Word != Undecided || v.MoreBlocks == 0 && len(v.Missing) > 0 {
+			if v.Outcome != Undecided || v.MoreBlocks == 0 && len(v.Missing) > 0 {
 				continue
 			}
 			for _, c := range p.uses[i] {

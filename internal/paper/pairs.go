@@ -37,9 +37,9 @@ func noFall() bounds {
 
 func noRise() bounds { return bounds{failHigh: 1 + negligible, unless: true} }
 
-// contest is one comparison that a claim asks for: of the product of the metric in the
+// comparison is one that a claim asks for: of the product of the metric in the
 // cells over and that in the cells under.
-type contest struct {
+type comparison struct {
 	left, right result.Cell // right is empty where there is none
 	metric      string
 	over, under []result.Cell
@@ -60,10 +60,10 @@ type missing struct{ what, why string }
 // resolver finds what a claim asks for in results.
 type resolver struct {
 	*Results
-	claim    Claim
-	relation relation
-	contests []contest
-	missing  []missing
+	claim       Claim
+	relation    relation
+	comparisons []comparison
+	missing     []missing
 }
 
 func (r *resolver) miss(what fmt.Stringer, why string) {
@@ -73,7 +73,7 @@ func (r *resolver) miss(what fmt.Stringer, why string) {
 	}
 }
 
-// resolve makes the contests of a claim.
+// resolve makes the comparisons of a claim.
 func resolve(results *Results, common Selector, claim Claim) *resolver {
 	r := &resolver{Results: results, claim: claim}
 	r.relation, _ = findRelation(claim.Relation) // the schema has refused others
@@ -205,11 +205,11 @@ func (r *resolver) bounds(metric string) bounds {
 	return r.relation.bounds(r.claim, lowerIsBetter(metric))
 }
 
-// add makes the contest of two cells; of their efficiencies where the claim is
+// add makes the comparison of two cells; of their efficiencies where the claim is
 // about these.
 func (r *resolver) add(left, right stat.CellSummary, b bounds) {
 	metric := metricOf(r.claim.Metric, left)
-	c := contest{left: left.Cell, right: right.Cell, metric: metric, bounds: b, over: []result.Cell{left.Cell}, under: []result.Cell{right.Cell}}
+	c := comparison{left: left.Cell, right: right.Cell, metric: metric, bounds: b, over: []result.Cell{left.Cell}, under: []result.Cell{right.Cell}}
 	if r.claim.Measure == efficiencyMeasure {
 		for _, s := range []stat.CellSummary{left, right} {
 			base, ok := r.Analysis.Cell(s.Cell.Baseline())
@@ -226,11 +226,11 @@ func (r *resolver) add(left, right stat.CellSummary, b bounds) {
 			c.over, c.under = c.under, c.over
 		}
 	}
-	r.contest(c)
+	r.compare(c)
 }
 
-// contest adds one with what the records say of it.
-func (r *resolver) contest(c contest) {
+// compare adds one with what the records say of it.
+func (r *resolver) compare(c comparison) {
 	difference := r.claim.Measure == differenceMeasure || r.relation.name == "difference_within"
 	if difference {
 		c.arithmetic, c.moments = true, r.Collector.Difference(c.metric, c.over[0], c.under[0])
@@ -246,7 +246,7 @@ func (r *resolver) contest(c contest) {
 		return
 	}
 	c.not = r.claim.Except != nil && r.claim.Except.matchesAny(factorsOf(c.left))
-	r.contests = append(r.contests, c)
+	r.comparisons = append(r.comparisons, c)
 }
 
 // alone compares a cell with a number, or with what its link can carry.
@@ -255,10 +255,10 @@ func (r *resolver) alone(s stat.CellSummary) {
 		return
 	}
 	metric := metricOf(r.claim.Metric, s)
-	c := contest{left: s.Cell, metric: metric, bounds: r.bounds(metric), over: []result.Cell{s.Cell}}
+	c := comparison{left: s.Cell, metric: metric, bounds: r.bounds(metric), over: []result.Cell{s.Cell}}
 	if r.relation.form == alone {
 		c.arithmetic, c.moments = true, r.Collector.Values(metric, s.Cell)
-		r.contests = append(r.contests, c)
+		r.comparisons = append(r.comparisons, c)
 		return
 	}
 	var ok bool
@@ -273,7 +273,7 @@ func (r *resolver) alone(s stat.CellSummary) {
 	}
 	c.moments.Mean -= math.Log(c.limit)
 	c.not = r.claim.Except != nil && r.claim.Except.matchesAny(factorsOf(c.left))
-	r.contests = append(r.contests, c)
+	r.comparisons = append(r.comparisons, c)
 }
 
 // series compares cells that differ in one factor alone.
@@ -355,7 +355,7 @@ func (r *resolver) growth(run []stat.CellSummary) {
 			continue
 		}
 		metric := metricOf(r.claim.Metric, last)
-		r.contest(contest{left: last.Cell, right: lasts[i].Cell, metric: metric, bounds: r.bounds(metric),
+		r.compare(comparison{left: last.Cell, right: lasts[i].Cell, metric: metric, bounds: r.bounds(metric),
 			over: []result.Cell{last.Cell, firsts[i].Cell}, under: []result.Cell{first.Cell, lasts[i].Cell}})
 	}
 }

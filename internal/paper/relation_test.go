@@ -29,7 +29,7 @@ func TestBeyond(t *testing.T) {
 	rises := Claim{Metric: throughput, Left: on("a"), Relation: "rises_beyond", Factor: "streams", At: ptr(4)}
 	for name, x := range map[string]struct {
 		values     map[int]float64
-		fall, rise Word
+		fall, rise Outcome
 	}{
 		"precipitous":       {map[int]float64{1: 4e9, 4: 4e9, 5: 2e9}, Reproduced, Contradicted},
 		"a little":          {map[int]float64{1: 4e9, 4: 4e9, 5: 3.8e9}, Contradicted, Contradicted},

@@ -71,10 +71,10 @@ func (r Reproduction) Counted() []Verdict {
 }
 
 // Count is how many findings and numbers have a verdict.
-func (r Reproduction) Count(w Word) int {
+func (r Reproduction) Count(w Outcome) int {
 	n := 0
 	for _, v := range r.Counted() {
-		if v.Word == w {
+		if v.Outcome == w {
 			n++
 		}
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // A claim is tested with records that are made up for it, on the cells of the paper's
-// own campaign: some that reproduce it and some that contradict it. Its contests are
+// own campaign: some that reproduce it and some that contradict it. Its comparisons are
 // inequalities between logarithms of values, or between values; each is met in turn
 // until all are (cyclic projection, which converges where they can be met at all).
 
@@ -32,7 +32,7 @@ type invented struct {
 	values    []float64
 }
 
-// term is one value of a contest: above the line with weight 1, below with −1.
+// term is one value of a comparison: above the line with weight 1, below with −1.
 type term struct {
 	at     int
 	weight float64
@@ -48,16 +48,16 @@ type variable struct {
 func selfTest(common Selector, claim Claim, cells []result.Cell, known Known) error {
 	m := invent(claim, cells, known)
 	r := resolve(m.results(), common, claim)
-	for i := range r.contests {
-		r.contests[i].terms = m.terms(r.contests[i])
+	for i := range r.comparisons {
+		r.comparisons[i].terms = m.terms(r.comparisons[i])
 	}
-	if len(r.contests) == 0 {
+	if len(r.comparisons) == 0 {
 		return errors.New("it compares nothing in campaign.yaml")
 	}
-	if !m.shows(r, reproductions(r.contests, claim.Holds), true, Reproduced) {
+	if !m.shows(r, reproductions(r.comparisons, claim.Holds), true, Reproduced) {
 		return errors.New("no records reproduce it: its pairs contradict each other, or its thresholds are beyond what can be measured")
 	}
-	if !m.shows(r, contradictions(r.contests, claim.Holds), false, Contradicted) {
+	if !m.shows(r, contradictions(r.comparisons, claim.Holds), false, Contradicted) {
 		return errors.New("no records contradict it: its thresholds include all that can be measured")
 	}
 	return nil
@@ -78,14 +78,14 @@ func invent(claim Claim, cells []result.Cell, known Known) *invented {
 	return m
 }
 
-// shows changes the values so that all contests of one of the sets hold, or none of
+// shows changes the values so that all comparisons of one of the sets hold, or none of
 // them, and tells whether the claim's verdict is then the one that is expected.
-func (m *invented) shows(r *resolver, sets [][]contest, hold bool, want Word) bool {
+func (m *invented) shows(r *resolver, sets [][]comparison, hold bool, want Outcome) bool {
 	for _, some := range sets {
 		for i, v := range m.variables {
 			m.values[i] = m.start(v.metric)
 		}
-		if m.meet(some, hold) && m.verdict(r) == want {
+		if m.adjust(some, hold) && m.verdict(r) == want {
 			return true
 		}
 	}
@@ -93,11 +93,11 @@ func (m *invented) shows(r *resolver, sets [][]contest, hold bool, want Word) bo
 }
 
 // verdict is that of records with the values; judge gives the same of such records.
-func (m *invented) verdict(r *resolver) Word {
-	j := jury{confidence: 0.95, enough: m.claim.Holds, incomplete: len(r.missing) > 0}
-	for _, c := range r.contests {
+func (m *invented) verdict(r *resolver) Outcome {
+	j := decision{confidence: 0.95, enough: m.claim.Holds, incomplete: len(r.missing) > 0}
+	for _, c := range r.comparisons {
 		c.moments = stat.Moments{N: madeBlocks, Mean: m.value(c)}
-		j.contests = append(j.contests, c)
+		j.comparisons = append(j.comparisons, c)
 	}
 	return j.verdict(0)
 }
@@ -134,10 +134,10 @@ func (m *invented) start(metric string) float64 {
 	return 1.1 * most
 }
 
-// reproductions are the sets of contests that would reproduce a claim if all of a set
+// reproductions are the sets of comparisons that would reproduce a claim if all of a set
 // held.
-func reproductions(all []contest, holds string) [][]contest {
-	out := [][]contest{all}
+func reproductions(all []comparison, holds string) [][]comparison {
+	out := [][]comparison{all}
 	switch holds {
 	case holdsAny:
 		for i := range all {
@@ -149,17 +149,17 @@ func reproductions(all []contest, holds string) [][]contest {
 	return out
 }
 
-// contradictions are the sets of contests that would contradict a claim if none of a
+// contradictions are the sets of comparisons that would contradict a claim if none of a
 // set held.
-func contradictions(all []contest, holds string) [][]contest {
+func contradictions(all []comparison, holds string) [][]comparison {
 	switch holds {
 	case holdsAny:
-		return [][]contest{all}
+		return [][]comparison{all}
 	case holdsMost:
 		half := (len(all) + 1) / 2
-		return [][]contest{all[:half], all[len(all)-half:]}
+		return [][]comparison{all[:half], all[len(all)-half:]}
 	}
-	var out [][]contest
+	var out [][]comparison
 	for i := range all {
 		out = append(out, all[i:i+1])
 	}
@@ -184,12 +184,12 @@ func (m *invented) results() *Results {
 	return &Results{Known: m.known.Names, Analysis: k.Analyse(), Collector: k}
 }
 
-// meet changes the values until each contest holds, or none does; false where they
+// adjust changes the values until each comparison holds, or none does; false where they
 // cannot be, or would be such as cannot be measured.
-func (m *invented) meet(contests []contest, hold bool) bool {
+func (m *invented) adjust(comparisons []comparison, hold bool) bool {
 	for range madeSweeps {
 		moved := false
-		for _, c := range contests {
+		for _, c := range comparisons {
 			low, high := c.target(hold != c.not, m.start(c.metric))
 			moved = m.project(c, low, high) || moved
 		}
@@ -200,9 +200,9 @@ func (m *invented) meet(contests []contest, hold bool) bool {
 	return false
 }
 
-// target is where the value of a contest must be, in logarithms where it is a ratio;
+// target is where the value of a comparison must be, in logarithms where it is a ratio;
 // scale is the size of the values.
-func (c contest) target(hold bool, scale float64) (low, high float64) {
+func (c comparison) target(hold bool, scale float64) (low, high float64) {
 	b := c.bounds
 	switch {
 	case hold && b.unless:
@@ -238,8 +238,8 @@ func finite(v float64) float64 {
 	return v
 }
 
-// terms are the values of a contest.
-func (m *invented) terms(c contest) []term {
+// terms are the values of a comparison.
+func (m *invented) terms(c comparison) []term {
 	var out []term
 	for _, cell := range c.over {
 		out = append(out, term{m.at[variable{cell, c.metric}], 1})
@@ -250,8 +250,8 @@ func (m *invented) terms(c contest) []term {
 	return out
 }
 
-// value is that of a contest, in logarithms where it is a ratio.
-func (m *invented) value(c contest) float64 {
+// value is that of a comparison, in logarithms where it is a ratio.
+func (m *invented) value(c comparison) float64 {
 	sum := 0.0
 	if c.limit > 0 {
 		sum = -math.Log(c.limit)
@@ -266,9 +266,9 @@ func (m *invented) value(c contest) float64 {
 	return sum
 }
 
-// project moves the values of a contest by as little as brings it between two bounds,
+// project moves the values of a comparison by as little as brings it between two bounds,
 // and tells whether it had to.
-func (m *invented) project(c contest, low, high float64) bool {
+func (m *invented) project(c comparison, low, high float64) bool {
 	const tolerance = 1e-9
 	sum, move := m.value(c), 0.0
 	size := 1.0 // of logarithms

@@ -17,16 +17,16 @@ func TestEveryClaimCanGoBothWays(t *testing.T) {
 			}
 			m := invent(c, p.uses[i], known)
 			r := resolve(m.results(), p.Publication.Cells, c)
-			for k := range r.contests {
-				r.contests[k].terms = m.terms(r.contests[k])
+			for k := range r.comparisons {
+				r.comparisons[k].terms = m.terms(r.comparisons[k])
 			}
-			yes := m.shows(r, reproductions(r.contests, c.Holds), true, Reproduced)
-			if v := judge(p.Publication.Cells, c, m.results()); !yes || v.Word != Reproduced {
-				t.Errorf("%s: %s: made-up records that reproduce it: %s, %+v", p.ID, c.ID, v.Word, v.Missing)
+			yes := m.shows(r, reproductions(r.comparisons, c.Holds), true, Reproduced)
+			if v := judge(p.Publication.Cells, c, m.results()); !yes || v.Outcome != Reproduced {
+				t.Errorf("%s: %s: made-up records that reproduce it: %s, %+v", p.ID, c.ID, v.Outcome, v.Missing)
 			}
-			no := m.shows(r, contradictions(r.contests, c.Holds), false, Contradicted)
-			if v := judge(p.Publication.Cells, c, m.results()); !no || v.Word != Contradicted {
-				t.Errorf("%s: %s: made-up records that contradict it: %s", p.ID, c.ID, v.Word)
+			no := m.shows(r, contradictions(r.comparisons, c.Holds), false, Contradicted)
+			if v := judge(p.Publication.Cells, c, m.results()); !no || v.Outcome != Contradicted {
+				t.Errorf("%s: %s: made-up records that contradict it: %s", p.ID, c.ID, v.Outcome)
 			}
 		}
 	}

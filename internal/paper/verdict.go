@@ -7,28 +7,28 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
-// Word is what is said of a claim.
-type Word string
+// Outcome is what is said of a claim.
+type Outcome string
 
 // The verdicts.
 const (
 	// Reproduced: every pair that the claim is about shows what it says.
-	Reproduced Word = "reproduced"
+	Reproduced Outcome = "reproduced"
 	// Contradicted: a pair shows that it is not so.
-	Contradicted Word = "contradicted"
+	Contradicted Outcome = "contradicted"
 	// Undecided: neither is shown.
-	Undecided Word = "undecided"
+	Undecided Outcome = "undecided"
 	// NotMeasurable: what the claim is about was not measured at all.
-	NotMeasurable Word = "not measurable here"
+	NotMeasurable Outcome = "not measurable here"
 )
 
-// Words are all verdicts, in the order in which reports show them.
-func Words() []Word { return []Word{Reproduced, Contradicted, Undecided, NotMeasurable} }
+// Outcomes are all verdicts, in the order in which reports show them.
+func Outcomes() []Outcome { return []Outcome{Reproduced, Contradicted, Undecided, NotMeasurable} }
 
 // Verdict is what results say of a claim.
 type Verdict struct {
-	Claim Claim `json:"claim"`
-	Word  Word  `json:"verdict"`
+	Claim   Claim   `json:"claim"`
+	Outcome Outcome `json:"verdict"`
 	// Pairs are the comparisons that it rests on.
 	Pairs []Pair `json:"pairs,omitempty"`
 	// Missing is what the claim is about and the results do not have.
@@ -38,7 +38,7 @@ type Verdict struct {
 	MoreBlocks int `json:"more_blocks,omitempty"`
 	// Leans is what an undecided claim would be if the means were the truth; absent
 	// where that is nothing either, or the claim is not undecided.
-	Leans Word `json:"leans,omitempty"`
+	Leans Outcome `json:"leans,omitempty"`
 }
 
 // Pair is one comparison.
@@ -51,8 +51,8 @@ type Pair struct {
 	Value stat.Estimate `json:"value"`
 	// Arithmetic tells that Value is the metric itself, in base units.
 	Arithmetic bool `json:"arithmetic,omitempty"`
-	// Word is what this pair alone shows.
-	Word Word `json:"shows"`
+	// Outcome is what this pair alone shows.
+	Outcome Outcome `json:"shows"`
 }
 
 // Missing is what could not be compared, and why.
@@ -79,48 +79,48 @@ func Verdicts(p Paper, r *Results) []Verdict {
 func judge(common Selector, claim Claim, results *Results) Verdict {
 	v := Verdict{Claim: claim}
 	if claim.NotYet != "" {
-		v.Word, v.Missing = NotMeasurable, []Missing{{What: "not yet", Why: claim.NotYet}}
+		v.Outcome, v.Missing = NotMeasurable, []Missing{{What: "not yet", Why: claim.NotYet}}
 		return v
 	}
 	r := resolve(results, common, claim)
 	for _, m := range r.missing {
 		v.Missing = append(v.Missing, Missing{m.what, m.why})
 	}
-	if len(r.contests) == 0 {
-		v.Word = NotMeasurable
+	if len(r.comparisons) == 0 {
+		v.Outcome = NotMeasurable
 		return v
 	}
-	j := jury{contests: r.contests, confidence: results.confidence(), enough: claim.Holds, incomplete: len(r.missing) > 0}
-	v.Word = j.verdict(0)
-	for _, c := range r.contests {
+	j := decision{comparisons: r.comparisons, confidence: results.confidence(), enough: claim.Holds, incomplete: len(r.missing) > 0}
+	v.Outcome = j.verdict(0)
+	for _, c := range r.comparisons {
 		v.Pairs = append(v.Pairs, c.pair(j))
 	}
-	if v.Word == Undecided {
+	if v.Outcome == Undecided {
 		v.MoreBlocks = j.more()
 		v.Leans = j.leans()
 	}
 	return v
 }
 
-// jury decides a claim from its contests.
-type jury struct {
-	contests   []contest
-	confidence float64
+// decision decides a claim from its comparisons.
+type decision struct {
+	comparisons []comparison
+	confidence  float64
 	// enough is how many must hold: all (or ""), most or any.
 	enough string
 	// incomplete: the claim is about more than could be compared.
 	incomplete bool
-	// means: each contest is what its mean says, without an interval.
+	// means: each comparison is what its mean says, without an interval.
 	means bool
 }
 
-// strict is the confidence of one contest that all of them together have.
-func (j jury) strict() float64 { return 1 - (1-j.confidence)/float64(len(j.contests)) }
+// strict is the confidence of one comparison that all of them together have.
+func (j decision) strict() float64 { return 1 - (1-j.confidence)/float64(len(j.comparisons)) }
 
-// confidences are those at which a contest shows that the relation holds, and that it
+// confidences are those at which a comparison shows that the relation holds, and that it
 // does not. Where all must be right together no correction is needed; where one is
 // enough, each has the share of their number.
-func (j jury) confidences() (holds, fails float64) {
+func (j decision) confidences() (holds, fails float64) {
 	switch j.enough {
 	case holdsMost:
 		return j.strict(), j.strict()
@@ -130,8 +130,8 @@ func (j jury) confidences() (holds, fails float64) {
 	return j.confidence, j.strict()
 }
 
-// shows is what one contest shows, if it had some blocks more.
-func (j jury) shows(c contest, more int) Word {
+// shows is what one comparison shows, if it had some blocks more.
+func (j decision) shows(c comparison, more int) Outcome {
 	forIt, againstIt := j.confidences()
 	if c.not {
 		forIt, againstIt = againstIt, forIt
@@ -149,13 +149,13 @@ func (j jury) shows(c contest, more int) Word {
 		word = Contradicted
 	}
 	if c.not {
-		return map[Word]Word{Reproduced: Contradicted, Contradicted: Reproduced, Undecided: Undecided}[word]
+		return map[Outcome]Outcome{Reproduced: Contradicted, Contradicted: Reproduced, Undecided: Undecided}[word]
 	}
 	return word
 }
 
-// interval is that of a contest, or its mean alone.
-func (j jury) interval(c contest, more int, confidence float64) (low, high float64, ok bool) {
+// interval is that of a comparison, or its mean alone.
+func (j decision) interval(c comparison, more int, confidence float64) (low, high float64, ok bool) {
 	if !j.means {
 		return c.interval(more, confidence)
 	}
@@ -167,7 +167,7 @@ func (j jury) interval(c contest, more int, confidence float64) (low, high float
 }
 
 // leans is the verdict that the means alone would give.
-func (j jury) leans() Word {
+func (j decision) leans() Outcome {
 	j.means, j.incomplete = true, false
 	if w := j.verdict(0); w != Undecided {
 		return w
@@ -175,11 +175,11 @@ func (j jury) leans() Word {
 	return ""
 }
 
-// verdict is what the contests show together, each with some blocks more than it
+// verdict is what the comparisons show together, each with some blocks more than it
 // has.
-func (j jury) verdict(more int) Word {
+func (j decision) verdict(more int) Outcome {
 	hold, fail := 0, 0
-	for _, c := range j.contests {
+	for _, c := range j.comparisons {
 		switch j.shows(c, more) {
 		case Reproduced:
 			hold++
@@ -187,7 +187,7 @@ func (j jury) verdict(more int) Word {
 			fail++
 		}
 	}
-	n := len(j.contests)
+	n := len(j.comparisons)
 	var holds, fails bool
 	switch j.enough {
 	case holdsMost:
@@ -211,7 +211,7 @@ const mostBlocks = 1 << 20
 
 // more is how many blocks more would decide; 0 where none would, or where it
 // cannot be said.
-func (j jury) more() int {
+func (j decision) more() int {
 	high := 1
 	for ; j.verdict(high) == Undecided; high *= 2 {
 		if high > mostBlocks {
@@ -229,9 +229,9 @@ func (j jury) more() int {
 	return high
 }
 
-// interval is that of the contest's value, if it had more blocks of the same
+// interval is that of the comparison's value, if it had more blocks of the same
 // mean and spread.
-func (c contest) interval(more int, confidence float64) (low, high float64, ok bool) {
+func (c comparison) interval(more int, confidence float64) (low, high float64, ok bool) {
 	m := c.moments
 	if m.N < 2 {
 		return 0, 0, false // the spread is not known
@@ -244,9 +244,9 @@ func (c contest) interval(more int, confidence float64) (low, high float64, ok b
 	return low, high, ok
 }
 
-// pair is the contest as it is told.
-func (c contest) pair(j jury) Pair {
-	p := Pair{Left: c.left, Metric: c.metric, Arithmetic: c.arithmetic, Word: j.shows(c, 0)}
+// pair is the comparison as it is told.
+func (c comparison) pair(j decision) Pair {
+	p := Pair{Left: c.left, Metric: c.metric, Arithmetic: c.arithmetic, Outcome: j.shows(c, 0)}
 	if c.right != (result.Cell{}) {
 		p.Right = &c.right
 	}

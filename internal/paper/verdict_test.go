@@ -92,11 +92,11 @@ func ptr(v float64) *float64 { return &v }
 
 func ends(c Claim, low, high *float64) Claim { c.Range = []*float64{low, high}; return c }
 
-func word(t *testing.T, c Claim, r *Results, want Word) Verdict {
+func word(t *testing.T, c Claim, r *Results, want Outcome) Verdict {
 	t.Helper()
 	v := judge(nil, c, r)
-	if v.Word != want {
-		t.Errorf("%s %v %v: %s, want %s (%+v, %+v)", c.Left, c.Relation, c.Right, v.Word, want, v.Pairs, v.Missing)
+	if v.Outcome != want {
+		t.Errorf("%s %v %v: %s, want %s (%+v, %+v)", c.Left, c.Relation, c.Right, v.Outcome, want, v.Pairs, v.Missing)
 	}
 	return v
 }
@@ -223,7 +223,7 @@ func TestSeveralPairs(t *testing.T) {
 	r := (&made{}).add(cellOf("a"), throughput, around(2e9)...).add(cellOf("b"), throughput, around(1e9)...).
 		add(cellOf("c"), throughput, around(3e9)...).add(cellOf("host"), throughput, around(1e9)...).results()
 	v := word(t, claimOf("greater", on("a"), on("b", "host")), r, Reproduced)
-	if len(v.Pairs) != 2 || v.Pairs[0].Word != Reproduced {
+	if len(v.Pairs) != 2 || v.Pairs[0].Outcome != Reproduced {
 		t.Errorf("%+v", v.Pairs)
 	}
 	word(t, claimOf("greater", on("a"), on("b", "c")), r, Contradicted)
@@ -245,7 +245,7 @@ func TestUndecided(t *testing.T) {
 		t.Fatalf("%+v", v)
 	}
 	// As many more of the same mean and spread do decide, one fewer does not.
-	j := jury{contests: resolve(m.results(), nil, c).contests, confidence: 0.95}
+	j := decision{comparisons: resolve(m.results(), nil, c).comparisons, confidence: 0.95}
 	if j.verdict(v.MoreBlocks) == Undecided || j.verdict(v.MoreBlocks-1) != Undecided {
 		t.Errorf("%d more blocks: %s, one fewer: %s", v.MoreBlocks, j.verdict(v.MoreBlocks), j.verdict(v.MoreBlocks-1))
 	}
@@ -281,8 +281,8 @@ func TestNotMeasurable(t *testing.T) {
 		"this cnibench has no factor moon":        {Metric: throughput, Left: on("a"), Relation: "rises_with", Factor: "moon"},
 	} {
 		v := judge(nil, c, r)
-		if v.Word != NotMeasurable || len(v.Missing) == 0 || !strings.Contains(v.Missing[0].Why, want) {
-			t.Errorf("want %q: %s, %+v", want, v.Word, v.Missing)
+		if v.Outcome != NotMeasurable || len(v.Missing) == 0 || !strings.Contains(v.Missing[0].Why, want) {
+			t.Errorf("want %q: %s, %+v", want, v.Outcome, v.Missing)
 		}
 	}
 	r.Cut = true
@@ -299,7 +299,7 @@ func TestFalseDecisions(t *testing.T) {
 		pairs  int
 		bounds bounds
 		truth  float64 // of every ratio
-		wrong  Word    // what must be rare; "" where either is
+		wrong  Outcome // what must be rare; "" where either is
 	}{
 		"greater, none":                 {1, more(Claim{}), 1, Reproduced},
 		"greater, just more":            {1, more(Claim{}), 1 + negligible, Contradicted},
@@ -312,9 +312,9 @@ func TestFalseDecisions(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, uint64(x.pairs)))
 			wrong := 0
 			for range campaigns {
-				j := jury{confidence: 0.95}
+				j := decision{confidence: 0.95}
 				for range x.pairs {
-					j.contests = append(j.contests, contest{bounds: x.bounds, moments: draw(r, math.Log(x.truth), 0.1, 6)})
+					j.comparisons = append(j.comparisons, comparison{bounds: x.bounds, moments: draw(r, math.Log(x.truth), 0.1, 6)})
 				}
 				if w := j.verdict(0); w == x.wrong || x.wrong == "" && w != Undecided {
 					wrong++

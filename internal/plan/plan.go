@@ -24,7 +24,7 @@ type Plan struct {
 	// Seed makes the order: the same seed and cells give the same blocks.
 	Seed uint64 `json:"seed"`
 	// NullTest tells that networks are in it twice, under two names
-	// (result.Twin), to be held against themselves.
+	// (result.SecondName), to be held against themselves.
 	NullTest bool `json:"null_test,omitempty"`
 	// Cells are all cells; cell i has the id c%03d of its index.
 	Cells []result.Cell `json:"cells"`
@@ -63,7 +63,7 @@ func NewNullTest(c campaign.Campaign, seed uint64) Plan {
 	p.NullTest = true
 	for _, cell := range p.Cells { // a copy: twins are not doubled again
 		if !cell.IsBaseline() || alone {
-			cell.Network = result.Twin(cell.Network)
+			cell.Network = result.SecondName(cell.Network)
 			p.Cells = append(p.Cells, cell)
 		}
 	}

@@ -201,3 +201,6 @@ func (r *Rules) AttributeFolded(stack []string) string {
 	}
 	return unit.OtherComponent
 }
+
+// mark is how a stack that is not told is written.
+func mark(component string) string { return "[" + component + "]" }

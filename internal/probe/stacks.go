@@ -1,3 +1,5 @@
+//go:build linux
+
 package probe
 
 import (
@@ -276,9 +278,6 @@ func (s *Stacks) place(rules *Rules, pid uint32, stack []string) (component, lin
 	slices.Reverse(stack)
 	return c, strings.Join(stack, ";")
 }
-
-// mark is how a stack that is not told is written.
-func mark(component string) string { return "[" + component + "]" }
 
 // fold writes stacks as flame graphs are made from: "outer;inner 1234", a line
 // each, the CPU time in microseconds behind it.

@@ -62,7 +62,7 @@ func TestLongScriptsRefuseUnknownArguments(t *testing.T) {
 	bash := labtest.Tool(t, "bash", "bash")
 	r := exec.NewRunner()
 	t.Cleanup(r.Close)
-	for _, script := range []string{"fresh.sh", "race.sh"} {
+	for _, script := range []string{"fresh.sh", "race.sh", "dist-test.sh"} {
 		res, err := r.Run(t.Context(), exec.Cmd{Argv: []string{bash, filepath.Join(root, "scripts", script), "-everything"}})
 		if err == nil || res.ExitCode != 2 || !strings.Contains(string(res.Stderr), "unknown argument -everything") {
 			t.Errorf("%s: status %d, %v: %s", script, res.ExitCode, err, res.Stderr)

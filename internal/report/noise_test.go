@@ -20,7 +20,7 @@ func nullTest() Input {
 			continue
 		}
 		twin := s
-		twin.Cell.Network = result.Twin(s.Cell.Network)
+		twin.Cell.Network = result.SecondName(s.Cell.Network)
 		cells = append(cells, twin)
 		e := 1 + 0.003*float64(len(n.Pairs)-2)
 		n.Pairs = append(n.Pairs, stat.NullPair{

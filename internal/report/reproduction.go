@@ -77,7 +77,7 @@ func reproductionPage(r paper.Reproduction, narrow bool) page {
 func reproductionSummary(r paper.Reproduction) string {
 	pub := r.Publication
 	var parts []string
-	for _, w := range paper.Words() {
+	for _, w := range paper.Outcomes() {
 		parts = append(parts, fmt.Sprintf("%d %s", r.Count(w), w))
 	}
 	s := fmt.Sprintf("%s: %s (%s, %d). Of %s: %s. %s, %g %% intervals", and(pub.Authors), pub.Title, pub.PublishedIn, pub.Year,
@@ -101,9 +101,9 @@ func claimsTable(r paper.Reproduction, narrow bool) *table {
 		t.Columns = []column{{Head: "claim"}, {Head: "verdict"}, {Head: "ours", Wide: true}, {Head: "published", Wide: true}, {Head: "kind"}, {Head: "where"}}
 	}
 	for _, v := range r.Verdicts {
-		row := []cell{text(v.Claim.ID), text(string(v.Word)), text(OursWords(v))}
+		row := []cell{text(v.Claim.ID), text(string(v.Outcome)), text(OursWords(v))}
 		if !narrow {
-			row = []cell{text(v.Claim.ID), text(string(v.Word)), text(OursWords(v)), text(publishedClaim(v.Claim)), text(v.Claim.Kind), text(v.Claim.Where)}
+			row = []cell{text(v.Claim.ID), text(string(v.Outcome)), text(OursWords(v)), text(publishedClaim(v.Claim)), text(v.Claim.Kind), text(v.Claim.Where)}
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -121,7 +121,7 @@ func OursWords(v paper.Verdict) string {
 	if len(v.Pairs) > 1 {
 		n := 0
 		for _, q := range v.Pairs {
-			if q.Word == paper.Reproduced {
+			if q.Outcome == paper.Reproduced {
 				n++
 			}
 		}
@@ -142,12 +142,12 @@ func OursWords(v paper.Verdict) string {
 // telling is the pair on which the verdict hangs: one that contradicts, else one
 // that is undecided, else the one whose interval is nearest to not showing it.
 func telling(v paper.Verdict) paper.Pair {
-	for _, w := range []paper.Word{paper.Contradicted, paper.Undecided} {
-		if v.Word == paper.Reproduced {
+	for _, w := range []paper.Outcome{paper.Contradicted, paper.Undecided} {
+		if v.Outcome == paper.Reproduced {
 			break // of a claim about most
 		}
 		for _, p := range v.Pairs {
-			if p.Word == w {
+			if p.Outcome == w {
 				return p
 			}
 		}
@@ -214,7 +214,7 @@ func missingWords(v paper.Verdict) string {
 func contradicted(r paper.Reproduction) []block {
 	var out []block
 	for _, v := range r.Verdicts {
-		if v.Word != paper.Contradicted {
+		if v.Outcome != paper.Contradicted {
 			continue
 		}
 		known := "No explanation is known."

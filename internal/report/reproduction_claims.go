@@ -72,9 +72,9 @@ func verdictPairs(r paper.Reproduction, narrow bool) []block {
 			if p.Right != nil {
 				right = cellWords(*p.Right)
 			}
-			t.Rows = append(t.Rows, []cell{text(cellWords(p.Left)), text(right), text(pairValue(p)), text(string(p.Word))})
+			t.Rows = append(t.Rows, []cell{text(cellWords(p.Left)), text(right), text(pairValue(p)), text(string(p.Outcome))})
 		}
-		out = append(out, head(v.Claim.ID+": "+string(v.Word)), block{Table: t})
+		out = append(out, head(v.Claim.ID+": "+string(v.Outcome)), block{Table: t})
 	}
 	return out
 }

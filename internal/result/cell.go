@@ -42,8 +42,8 @@ const (
 // campaign, to be held against itself. No name of a network has a # in it.
 const twinMark = "#2"
 
-// Twin is the second name of a network: "flannel/vxlan#2".
-func Twin(network string) string { return network + twinMark }
+// SecondName is the second name of a network: "flannel/vxlan#2".
+func SecondName(network string) string { return network + twinMark }
 
 // OneName is the name of the network itself, under either of its names.
 func OneName(network string) string { return strings.TrimSuffix(network, twinMark) }

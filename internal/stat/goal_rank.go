@@ -69,16 +69,16 @@ func (c *campaign) goalRatio(a, b goalOption, settings []Setting) *Estimate {
 // goalPairs tests every pair and tells which option beats which, as pairs does
 // for networks in one setting.
 func (c *campaign) goalPairs(r *GoalRanking, in []goalOption) (beats [][]bool) {
-	type contest struct{ winner, loser int }
-	var contests []contest
+	type pairing struct{ winner, loser int }
+	var pairings []pairing
 	var ps []float64
 	each := len(in) * (len(in) - 1) / 2
 	for i := range in {
 		for j := i + 1; j < len(in); j++ {
 			x := acrossSettings(in[i].logs, in[j].logs)
-			k := contest{i, j}
+			k := pairing{i, j}
 			if x.mean < 0 {
-				k, x.mean = contest{j, i}, -x.mean
+				k, x.mean = pairing{j, i}, -x.mean
 			}
 			p := GoalPair{Better: in[k.winner].Option, Worse: in[k.loser].Option, Ratio: x.estimate(c.opt.Confidence), P: x.test(), difference: x}
 			if h, ok := x.halfwidth(1 - (1-c.opt.Confidence)/float64(each)); ok {
@@ -91,7 +91,7 @@ func (c *campaign) goalPairs(r *GoalRanking, in []goalOption) (beats [][]bool) {
 			case !x.known():
 				p.Why = "a setting has fewer than 2 blocks with both"
 			}
-			r.Pairs, contests, ps = append(r.Pairs, p), append(contests, k), append(ps, p.P)
+			r.Pairs, pairings, ps = append(r.Pairs, p), append(pairings, k), append(ps, p.P)
 		}
 	}
 	beats = make([][]bool, len(in))
@@ -100,10 +100,10 @@ func (c *campaign) goalPairs(r *GoalRanking, in []goalOption) (beats [][]bool) {
 	}
 	for i, adjusted := range holm(ps) {
 		r.Pairs[i].Adjusted = adjusted
-		beats[contests[i].winner][contests[i].loser] = adjusted < 1-c.opt.Confidence
+		beats[pairings[i].winner][pairings[i].loser] = adjusted < 1-c.opt.Confidence
 	}
 	conclude(beats)
-	for i, k := range contests {
+	for i, k := range pairings {
 		r.Pairs[i].ToldApart = beats[k.winner][k.loser]
 	}
 	return beats

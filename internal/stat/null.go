@@ -47,7 +47,7 @@ type NullResult struct {
 const power = 0.8
 
 // NullTest compares each cell with the one of the same network under its second
-// name (result.Twin). It is nil where no network stands twice.
+// name (result.SecondName). It is nil where no network stands twice.
 func NullTest(samples []result.Sample, opt Options) *NullResult {
 	return collect(samples, opt).nullTest()
 }
@@ -58,7 +58,7 @@ func (c *campaign) nullTest() *NullResult {
 	var ps []float64
 	for _, d := range c.cells {
 		twin := d.cell
-		twin.Network = result.Twin(twin.Network)
+		twin.Network = result.SecondName(twin.Network)
 		e := c.byCell[twin]
 		if e == nil {
 			continue

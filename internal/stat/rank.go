@@ -162,15 +162,15 @@ func (c *campaign) rank(a Analysis, group result.Cell, metric string, members []
 
 // pairs tests every pair and tells which network beats which.
 func (c *campaign) pairs(in []contender, metric string) (pairs []Pair, beats [][]bool) {
-	var contests []contest
+	var pairings []pairing
 	var ps []float64
 	for i := range in {
 		for j := i + 1; j < len(in); j++ {
 			ratios := logRatios(in[i].series, in[j].series, c.better[metric])
 			m := momentsOf(ratios)
-			k := contest{i, j}
+			k := pairing{i, j}
 			if m.mean < 0 {
-				k = contest{j, i}
+				k = pairing{j, i}
 				ratios = negated(ratios)
 			}
 			p := Pair{Better: in[k.winner].Network, Worse: in[k.loser].Network, Ratio: c.tables.geometricMean(ratios), P: pairedT(m)}
@@ -180,28 +180,28 @@ func (c *campaign) pairs(in []contender, metric string) (pairs []Pair, beats [][
 			case m.n < 2:
 				p.Why = "fewer than 2 blocks have both"
 			}
-			pairs, contests, ps = append(pairs, p), append(contests, k), append(ps, p.P)
+			pairs, pairings, ps = append(pairs, p), append(pairings, k), append(ps, p.P)
 		}
 	}
 	adjusted := holm(ps)
-	beats = c.decide(len(in), contests, adjusted)
-	for i, k := range contests {
+	beats = c.decide(len(in), pairings, adjusted)
+	for i, k := range pairings {
 		pairs[i].Adjusted, pairs[i].ToldApart = adjusted[i], beats[k.winner][k.loser]
 	}
 	return pairs, beats
 }
 
-// contest is two of several contenders, by their indexes; the winner is the one with the
+// pairing is two of several contenders, by their indexes; the winner is the one with the
 // better mean.
-type contest struct{ winner, loser int }
+type pairing struct{ winner, loser int }
 
 // decide tells which of n contenders beats which, from the p-values after Holm.
-func (c *campaign) decide(n int, contests []contest, adjusted []float64) (beats [][]bool) {
+func (c *campaign) decide(n int, pairings []pairing, adjusted []float64) (beats [][]bool) {
 	beats = make([][]bool, n)
 	for i := range beats {
 		beats[i] = make([]bool, n)
 	}
-	for i, k := range contests {
+	for i, k := range pairings {
 		beats[k.winner][k.loser] = adjusted[i] < 1-c.opt.Confidence
 	}
 	conclude(beats)

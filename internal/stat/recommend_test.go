@@ -262,7 +262,7 @@ func TestRecommendSaysWhatIsMissing(t *testing.T) {
 	full := simulated{truth: map[string][3]float64{"a": {1, 1, 1}, "b": {0.9, 0.9, 0.9}}, settings: 1, blocks: 4, spread: 0.01}.samples(rand.New(rand.NewPCG(1, 1)), noises()[0].draw)
 	streamsOnly := slices.DeleteFunc(slices.Clone(full), func(s result.Sample) bool { return s.Cell.Workload != "tcp_stream" })
 	alone := slices.DeleteFunc(slices.Clone(full), func(s result.Sample) bool { return s.Cell.Network == "b" })
-	twin := okSample(cellOf(result.Twin("a")), 1, metrics{throughput: 1})
+	twin := okSample(cellOf(result.SecondName("a")), 1, metrics{throughput: 1})
 	ten, policed := 10, slices.Clone(full)
 	for i := range policed {
 		if !policed[i].Cell.IsBaseline() {

@@ -214,7 +214,7 @@ func (w *Watch) progress(d *watched, n int) Progress {
 func (w *Watch) keepOpenRanks(n int, out map[result.Cell]Progress) {
 	tie := 2 * w.c.logTarget()
 	for _, in := range w.rivals {
-		var contests []contest
+		var pairings []pairing
 		var all []moments
 		var ps []float64
 		for i := range in {
@@ -227,15 +227,15 @@ func (w *Watch) keepOpenRanks(n int, out map[result.Cell]Progress) {
 				}
 				of.add(w.c, n, func(block int) float64 { return in[i].at(block) - in[j].at(block) })
 				m := of.moments()
-				k := contest{i, j}
+				k := pairing{i, j}
 				if m.mean < 0 {
-					k = contest{j, i}
+					k = pairing{j, i}
 				}
-				contests, all, ps = append(contests, k), append(all, m), append(ps, pairedT(m))
+				pairings, all, ps = append(pairings, k), append(all, m), append(ps, pairedT(m))
 			}
 		}
-		beats := w.c.decide(len(in), contests, holm(ps))
-		for i, k := range contests {
+		beats := w.c.decide(len(in), pairings, holm(ps))
+		for i, k := range pairings {
 			m := all[i]
 			if beats[k.winner][k.loser] || m.n < 2 || math.Abs(m.mean)+m.halfwidth(w.c.tables) <= tie {
 				continue

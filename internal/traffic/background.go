@@ -1,9 +1,6 @@
-package traffic
+//go:build linux
 
-// BackgroundRate is what each background stream carries, bits per second: that
-// of Qi, Kulkarni and Ramakrishnan, Assessing Container Network Interface
-// Plugins, IEEE TNSM 18(1), 2021.
-const BackgroundRate = 10e6
+package traffic
 
 // backgroundMessage is what one of them sends at once, every 13 ms.
 const backgroundMessage = 16 << 10

@@ -15,6 +15,7 @@ const (
 	maxDatagram    = 65507 // the largest payload of a UDP datagram over IPv4
 	maxBurst       = 1024
 	loadProbeBytes = 64 // of the round trips beside a stream
+	wordBytes      = 8  // of a datagram, which begins with its number
 	// idleLimit is how long a half waits without hearing from the other before
 	// it gives up: a fault must be told within 5 s.
 	idleLimit = 3 * time.Second

@@ -1,3 +1,5 @@
+//go:build linux
+
 package traffic
 
 import (
@@ -15,7 +17,6 @@ import (
 //
 // One shorter than a word has its flags (and the low bits of its number) alone.
 const (
-	wordBytes   = 8
 	headerBytes = 24
 
 	flagWindow  = 1 // sent inside the sender's window

@@ -1,3 +1,5 @@
+//go:build linux
+
 package traffic
 
 // loop is what a rank counts while it repeats the operation.

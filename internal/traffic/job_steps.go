@@ -1,3 +1,5 @@
+//go:build linux
+
 package traffic
 
 // buffer is one of a rank's three: what it has, what it gets, and room for what is to be

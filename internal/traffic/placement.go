@@ -1,3 +1,5 @@
+//go:build linux
+
 package traffic
 
 import (
@@ -10,18 +12,6 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-)
-
-// Where the two ends of a run are placed (Config.Placement).
-const (
-	// PlaceFree leaves both ends to the scheduler.
-	PlaceFree = ""
-	// PlaceSame has both ends on one CPU: what is measured is the cost of the path
-	// alone, without waking another CPU and without a second one sharing the work.
-	PlaceSame = "same"
-	// PlaceApart has each end on one CPU of its own: on one machine different
-	// cores of one NUMA node, no hyperthread siblings.
-	PlaceApart = "apart"
 )
 
 // Place chooses the CPUs of one end on this machine, among those that this process
@@ -102,16 +92,6 @@ func topologyOf(sys string, cpu int) topology {
 	}
 	return topology{read("physical_package_id") + "/" + core, node}
 }
-
-// The names of conditions in a report.
-const (
-	// ConditionCongestionControl is the algorithm in force on the sockets of a run.
-	ConditionCongestionControl = "congestion_control"
-	// ConditionReceiveBuffer is SO_RCVBUF in force, bytes, where a run sets it.
-	ConditionReceiveBuffer = "receive_buffer_bytes"
-	// ConditionScheduling is the scheduling policy of a pinned half's threads.
-	ConditionScheduling = "scheduling"
-)
 
 // setAlgorithm sets the congestion control of a socket.
 func setAlgorithm(fd int, name string) error {

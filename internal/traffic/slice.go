@@ -65,3 +65,18 @@ func (s *Slice) add(o Slice) {
 	s.ClientCPU += o.ClientCPU
 	s.ServerCPU += o.ServerCPU
 }
+
+// Sliceable tells whether a run can come in slices. Paced traffic, background
+// streams and latency under load need a steady state that is longer than a slice.
+func (c Config) Sliceable() bool {
+	if c.RateBitsPerSecond > 0 || c.RatePerSecond > 0 || c.BackgroundStreams > 0 || c.ZeroCopy {
+		return false
+	}
+	switch c.Test {
+	case TCPStream, TCPRR, UDPRR, TCPCRR:
+		return c.Test != UDPRR || c.burst() == 1
+	case UDPStream:
+		return c.Direction == Forward
+	}
+	return false
+}

@@ -1,3 +1,5 @@
+//go:build linux
+
 package traffic
 
 import (
@@ -32,21 +34,6 @@ const (
 	// would be later is left out, as its time belongs to another run.
 	sliceLate = 2 * time.Millisecond
 )
-
-// Sliceable tells whether a run can come in slices. Paced traffic, background
-// streams and latency under load need a steady state that is longer than a slice.
-func (c Config) Sliceable() bool {
-	if c.RateBitsPerSecond > 0 || c.RatePerSecond > 0 || c.BackgroundStreams > 0 || c.ZeroCopy {
-		return false
-	}
-	switch c.Test {
-	case TCPStream, TCPRR, UDPRR, TCPCRR:
-		return c.Test != UDPRR || c.burst() == 1
-	case UDPStream:
-		return c.Direction == Forward
-	}
-	return false
-}
 
 // Now is the monotonic clock that turns are on, nanoseconds.
 func Now() int64 { return nanotime() }

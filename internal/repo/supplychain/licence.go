@@ -81,6 +81,10 @@ func readPackages(in io.Reader) (map[string]folders, error) {
 // licenceFile is what the names of licence files are like.
 var licenceFile = regexp.MustCompile(`(?i)^(un)?(licen[cs]e|copying)s?([._-].*)?$`)
 
+// notLinked are the endings of files that are sources, or the licence of documents, of which
+// nothing is linked.
+func notLinked() []string { return []string{".go", ".docs"} }
+
 // licencesOf reads the licence files in folders. It returns the licences in order, and one
 // error for each finding: no file at all, an unknown text, a licence that is not allowed.
 func licencesOf(in folders) ([]string, []error) {
@@ -93,7 +97,7 @@ func licencesOf(in folders) ([]string, []error) {
 			findings = append(findings, err)
 		}
 		for _, e := range entries {
-			if !e.Type().IsRegular() || !licenceFile.MatchString(e.Name()) || strings.HasSuffix(e.Name(), ".go") {
+			if !e.Type().IsRegular() || !licenceFile.MatchString(e.Name()) || slices.Contains(notLinked(), filepath.Ext(e.Name())) {
 				continue
 			}
 			n++

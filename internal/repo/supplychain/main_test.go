@@ -60,6 +60,7 @@ func TestLicencesOf(t *testing.T) {
 	}{
 		"the module's":        {map[string]string{"LICENSE": mit, "a/b/x.go": ""}, "MIT", ""},
 		"a package's as well": {map[string]string{"LICENSE.txt": mit, "a/b/COPYING": apache}, "Apache-2.0 MIT", ""},
+		"one of documents":    {map[string]string{"LICENSE": apache, "LICENSE.docs": "Attribution-ShareAlike 4.0", "a/b/x.go": ""}, "Apache-2.0", ""},
 		"one beside":          {map[string]string{"LICENSE": mit, "a/b/x.go": "", "c/LICENSE": "GNU General Public License"}, "MIT", ""},
 		"none":                {map[string]string{"README": mit, "a/b/licence.go": mit}, "", "no licence file"},
 		"an unknown one":      {map[string]string{"LICENCE": "Ask me.", "a/b/x.go": ""}, "", "no licence that is known"},

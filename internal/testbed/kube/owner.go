@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -33,6 +34,9 @@ const sightEach = renewEach / 2
 // start". Only who has the same boot ID and the same PID namespace can look the process
 // up: two pods of one node share the former and not the latter.
 func self() (string, error) {
+	if runtime.GOOS != "linux" { // without /proc: nobody can look the process up, and its Lease decides
+		return fmt.Sprintf("%s %s %d %d", nowhere, nowhere, os.Getpid(), time.Now().UnixNano()), nil
+	}
 	boot, err := bootID()
 	if err != nil {
 		return "", err

@@ -1,0 +1,59 @@
+// Package catalogue has the names of what a lab can build, for programs on systems that
+// cannot build one: reports, comparisons and runs on clusters use them everywhere. On
+// Linux the lists themselves are asked.
+package catalogue
+
+// Network is what is known of a network that campaigns may name.
+type Network struct {
+	Name    string
+	Summary string
+	// Kind, Model and Encapsulation are as `cnibench list networks` shows them.
+	Kind          string
+	Model         string
+	Encapsulation string
+	// Variant tells that the network is another one with an option, such as +sockmap,
+	// and that lists leave it out.
+	Variant bool
+	// Policy tells that its pods are under a policy.
+	Policy bool
+	// Plugins are the CNI plugins that it uses.
+	Plugins []string
+}
+
+// Rung is one step of a ladder, from the network before it.
+type Rung struct {
+	Network string
+	// Adds is what the step adds, in words.
+	Adds string
+	// Components are those of sampled stacks that the step adds to.
+	Components []string
+}
+
+// Ladder is the way from the bare network up to a network, the lowest step first.
+type Ladder struct {
+	Network string
+	Rungs   []Rung
+}
+
+// ServiceProxy is what is known of an implementation of services.
+type ServiceProxy struct {
+	Name    string
+	Summary string
+	// Model is what it was modelled on.
+	Model string
+}
+
+// Link is a wire between nodes that campaigns may name.
+type Link struct {
+	Name    string
+	Summary string
+	// TotalBitsPerSecond is what it carries in each direction, all its wires together; 0
+	// is as fast as the machine.
+	TotalBitsPerSecond uint64
+}
+
+// Count is how many instructions a network takes per packet or transaction.
+type Count struct {
+	Network, Workload, Placement string
+	Instructions                 float64
+}
