@@ -78,6 +78,8 @@ type ServeParams struct {
 type ServeResult struct {
 	Session string `json:"session"`
 	Port    uint16 `json:"port"`
+	// Commands are the launch commands that a launcher printed (workload.Launch).
+	Commands []string `json:"commands,omitempty"`
 }
 
 // DriveParams runs the driving half; the answer, a workload.Output, comes when

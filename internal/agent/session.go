@@ -21,10 +21,12 @@ type session struct {
 	// finish tells the half that the sample is over; it then ends by itself.
 	finish func()
 	cancel context.CancelFunc
-	asked  atomic.Bool   // finish was asked for
-	done   chan struct{} // closed when out and err are set
-	out    workload.Output
-	err    error
+	// commands are the launch commands that a launcher printed.
+	commands []string
+	asked    atomic.Bool   // finish was asked for
+	done     chan struct{} // closed when out and err are set
+	out      workload.Output
+	err      error
 }
 
 // serve starts a serving half; it runs on after the answer.
@@ -63,7 +65,7 @@ func (s *server) serve(life context.Context, p ServeParams) (ServeResult, error)
 		se.out, se.err = run()
 		se.err = because(ctx, se.err)
 	}()
-	return ServeResult{Session: name, Port: port}, nil
+	return ServeResult{Session: name, Port: port, Commands: se.commands}, nil
 }
 
 func (s *server) serveNative(ctx context.Context, se *session, asked ServeParams) (uint16, func() (workload.Output, error), error) {

@@ -49,6 +49,10 @@ type Cmd struct {
 	NetAdmin bool
 	// Files are open in the program as 3, 4, …
 	Files []*os.File
+	// OwnPIDs gives the program a PID namespace: when it ends, however it ends, the kernel
+	// kills everything that it started, also what has left its process group. It requires
+	// CAP_SYS_ADMIN.
+	OwnPIDs bool
 }
 
 // Result is what a finished program gave.
@@ -261,6 +265,9 @@ func (r *Runner) command(ctx context.Context, c Cmd) (*exec.Cmd, error) {
 		if c.NetAdmin {
 			cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN}
 		}
+	}
+	if c.OwnPIDs {
+		cmd.SysProcAttr.Cloneflags = unix.CLONE_NEWPID
 	}
 	if c.Cgroup != nil {
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(c.Cgroup.Fd())
