@@ -79,7 +79,7 @@ func openMPISent(launcher Output) (mpiBytes, error) {
 		}
 	}
 	if len(sent) == 0 {
-		return nil, errors.New("Open MPI did not print what it sent (pml_monitoring): install the Open MPI of the distribution, apt-get install openmpi-bin")
+		return nil, errors.New("mpirun.openmpi did not print what its ranks sent (pml_monitoring): install the Open MPI of the distribution, apt-get install openmpi-bin")
 	}
 	return sent, nil
 }
