@@ -18,7 +18,7 @@ set -eu
 # SERVICES is what these packages would run, DAEMONS the processes of those.
 case "${1:-tools}" in
 tools)
-	PACKAGES="iperf3 sockperf netperf redis-server redis-tools wrk nginx-light ethtool nftables openvswitch-switch netavark"
+	PACKAGES="iperf3 sockperf netperf redis-server redis-tools wrk nginx-light ethtool nftables openvswitch-switch netavark openmpi-bin mpich hpcc netpipe-openmpi netpipe-mpich2"
 	SERVICES="redis-server nginx netperf iperf3 nftables openvswitch-switch docker containerd"
 	DAEMONS="redis-server nginx netserver iperf3 ovs-vswitchd ovsdb-server dockerd containerd"
 	# Docker's own packages conflict with Debian's: whoever has them keeps them.

@@ -17,9 +17,6 @@ import (
 	"strings"
 )
 
-// StrangersDoubt begins a doubt about a tool's sample that tells of strangers at its port.
-const StrangersDoubt = "strangers: "
-
 // strangersShown is how many addresses of strangers a doubt names.
 const strangersShown = 3
 

@@ -35,6 +35,9 @@ const (
 	MethodRank = "rank"
 )
 
+// StrangersDoubt begins a doubt about a tool's sample that tells of strangers at its port.
+const StrangersDoubt = "strangers: "
+
 // Request is one line to the agent. Answers may come out of order.
 type Request struct {
 	ID     int64           `json:"id"`
@@ -78,6 +81,8 @@ type ServeParams struct {
 type ServeResult struct {
 	Session string `json:"session"`
 	Port    uint16 `json:"port"`
+	// Commands are the launch commands that a launcher printed (workload.Launch).
+	Commands []string `json:"commands,omitempty"`
 }
 
 // DriveParams runs the driving half; the answer, a workload.Output, comes when

@@ -28,10 +28,12 @@ type session struct {
 	port uint16
 	// earlier are connections that were at that port before the tool began.
 	earlier []netip.AddrPort
-	asked   atomic.Bool   // finish was asked for
-	done    chan struct{} // closed when out and err are set
-	out     workload.Output
-	err     error
+	// commands are the launch commands that a launcher printed.
+	commands []string
+	asked    atomic.Bool   // finish was asked for
+	done     chan struct{} // closed when out and err are set
+	out      workload.Output
+	err      error
 }
 
 // serve starts a serving half; it runs on after the answer.
@@ -70,7 +72,7 @@ func (s *server) serve(life context.Context, p ServeParams) (ServeResult, error)
 		se.out, se.err = run()
 		se.err = because(ctx, se.err)
 	}()
-	return ServeResult{Session: name, Port: port}, nil
+	return ServeResult{Session: name, Port: port, Commands: se.commands}, nil
 }
 
 func (s *server) serveNative(ctx context.Context, se *session, asked ServeParams) (uint16, func() (workload.Output, error), error) {

@@ -15,11 +15,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/exec"
-	"github.com/cnibench/cnibench/internal/traffic"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -48,6 +48,10 @@ type tool struct {
 	version    string
 	watch      *watch
 	ask        syscall.Signal // what asks it to end
+	env        []string       // added to this agent's
+	device     *deviceBytes   // what is counted beside it; nil: nothing
+	hung       atomic.Bool    // the job of this launcher has not begun in time
+	deadline   time.Time      // when it must have begun
 
 	stdout *head
 	exited chan struct{} // closed when the program is over; err is then set
@@ -64,7 +68,10 @@ func (s *server) startTool(ctx context.Context, p workload.Program, fill []strin
 		t.ask = syscall.SIGINT
 	}
 	t.version = s.version(ctx, p.Argv[0])
-	cpus, err := traffic.Place(p.Placement, p.Ready != "")
+	cpus, err := placed(p)
+	if err == nil {
+		fill, err = s.count(t, p.MeasuredAddress, fill)
+	}
 	if err == nil {
 		err = s.prepare(t, p, fill)
 	}
@@ -74,11 +81,13 @@ func (s *server) startTool(ctx context.Context, p workload.Program, fill []strin
 	t.cpus, t.conditions = cpus, s.conditions(addressOf(fill))
 	// Stdout is drained to its end before Wait, and ctx kills the group.
 	user := toolUser()
-	env := slices.Clone(p.Env)
+	env := t.env
 	if user != 0 { // a TMPDIR of root's own is closed to nobody, and iperf3 needs one
-		env = append(env, "TMPDIR=/tmp")
+		env = slices.Concat([]string{"TMPDIR=/tmp"}, env)
 	}
-	process, err := s.runner.StartPiped(ctx, exec.Cmd{Argv: t.argv, Env: env, CPUs: cpus, User: user, NetAdmin: p.NetAdmin})
+	process, err := s.runner.StartPiped(ctx, exec.Cmd{
+		Argv: t.argv, Env: env, CPUs: cpus, User: user, NetAdmin: p.NetAdmin, OwnPIDs: p.OwnPIDs && mayOwnPIDs(),
+	})
 	if err != nil {
 		return nil, errors.Join(err, t.clean())
 	}
@@ -112,9 +121,12 @@ func (s *server) prepare(t *tool, p workload.Program, fill []string) error {
 			return err
 		}
 	}
+	for _, e := range p.Env {
+		t.env = append(t.env, r.Replace(e))
+	}
 	for _, arg := range p.Argv {
 		arg = r.Replace(arg)
-		for _, left := range []string{"{address}", "{port}", "{dir}", "{bind}", "{listen}"} {
+		for _, left := range []string{"{address}", "{port}", "{dir}", "{bind}", "{listen}", "{device}"} {
 			if strings.Contains(arg, left) {
 				return fmt.Errorf("argument %q: nothing to put for %s at this end", arg, left)
 			}
@@ -125,12 +137,7 @@ func (s *server) prepare(t *tool, p workload.Program, fill []string) error {
 }
 
 func uses(p workload.Program, placeholder string) bool {
-	for _, arg := range p.Argv {
-		if strings.Contains(arg, placeholder) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Concat(p.Argv, p.Env), func(arg string) bool { return strings.Contains(arg, placeholder) })
 }
 
 // wait reads the program's output to its end, then its status.
@@ -180,6 +187,7 @@ func (t *tool) output(ended bool) workload.Output {
 		out.ExitCode, out.OutOfMemory = exitCode(t.err), errors.Is(t.err, exec.ErrMemory)
 	}
 	t.watch.into(&out)
+	t.counted(&out)
 	return out
 }
 
@@ -254,6 +262,13 @@ func (s *server) serveTool(ctx context.Context, se *session, asked ServeParams) 
 		t.kill()
 		return 0, nil, errors.Join(err, t.clean())
 	}
+	if p.Launch != nil {
+		if se.commands, err = t.commands(ctx, *p.Launch); err != nil {
+			t.kill()
+			return 0, nil, errors.Join(err, t.clean())
+		}
+		go t.begins(*p.Launch)
+	}
 	go t.watch.over(p.WindowOffset, p.Window, t.exited)
 	over := make(chan struct{})
 	se.port, se.earlier = port, earlier
@@ -279,6 +294,8 @@ func (t *tool) serve(ctx context.Context, over <-chan struct{}) (workload.Output
 	out := t.output(ended)
 	if errors.Is(context.Cause(ctx), errTimeout) {
 		out.Killed = "timeout"
+	} else if t.hung.Load() {
+		out.Killed = "the job did not begin"
 	} else if ctx.Err() != nil {
 		return workload.Output{}, errors.Join(context.Cause(ctx), t.clean())
 	}

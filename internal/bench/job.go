@@ -39,11 +39,7 @@ type rankError struct {
 // job measures a sample whose ends are ranks. No probe is read: what a machine counts is
 // that of all ranks on it, and of none alone.
 func (r *run) job(ctx context.Context, s *result.Sample, w workload.ManyEnds) error {
-	gatherer, ok := r.Testbed.(testbed.Gatherer)
-	if !ok {
-		return fmt.Errorf("this testbed has no places for the ranks of %s: measure it in the lab", s.Cell.Workload)
-	}
-	ranks, err := gatherer.Ranks(ctx, s.Cell)
+	ranks, err := r.ranksOf(ctx, s.Cell)
 	if err != nil {
 		return err
 	}

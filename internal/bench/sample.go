@@ -83,7 +83,7 @@ func (r *run) finish(ctx context.Context, t *try) {
 	case t.addsPods():
 		err = r.addPods(ctx, s)
 	case t.manyEnds():
-		err = r.job(ctx, s, t.work.(workload.ManyEnds))
+		err = r.manyEnds(ctx, s, t.work)
 	default:
 		err = r.measure(ctx, t)
 	}
@@ -267,11 +267,16 @@ func (r *run) cancelEnds(ctx context.Context, ends testbed.Ends) {
 	}
 }
 
-func (r *run) saveRaw(s *result.Sample, server, client workload.Output) error {
-	name := s.ID
+// rawName is the folder of a sample below raw/.
+func rawName(s *result.Sample) string {
 	if s.Attempt > 1 {
-		name = fmt.Sprintf("%s-attempt%d", s.ID, s.Attempt)
+		return fmt.Sprintf("%s-attempt%d", s.ID, s.Attempt)
 	}
+	return s.ID
+}
+
+func (r *run) saveRaw(s *result.Sample, server, client workload.Output) error {
+	name := rawName(s)
 	var errs []error
 	for _, e := range []struct {
 		end string

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,28 +48,31 @@ func (r *run) retireUnsupported(ctx context.Context, unsupported map[result.Cell
 }
 
 // missingTools says which tools of the cell's workload are missing at its ends,
-// and how they are got; "" when none is.
+// and how they are got, or why the workload cannot run it; "" when nothing is in the way.
 func (r *run) missingTools(ctx context.Context, cell result.Cell) (string, error) {
 	w, err := workload.Find(cell.Workload)
 	if err != nil {
 		return "", err
 	}
 	spec := w.Spec()
-	if len(spec.Needs) == 0 {
+	switch {
+	case spec.IPv4Only && cell.Family == "ipv6":
+		return cell.Workload + " uses IPv4 only", nil
+	case len(spec.Needs) == 0:
 		return "", nil
 	}
-	ends, err := r.Testbed.Ends(ctx, cell)
+	places, err := r.placesOf(ctx, cell, spec)
 	if err != nil {
 		return "", err
 	}
-	for _, place := range []testbed.Place{ends.Client, ends.Server} {
+	for _, place := range places {
 		have, err := r.toolsAt(ctx, place, spec)
 		if err != nil {
 			return "", fmt.Errorf("tools at %s: %w", place.Name, err)
 		}
 		var missing, packages []string
 		for _, t := range spec.Needs {
-			if _, ok := have[t.Name]; !ok {
+			if _, ok := have[t.Name]; !ok && t.NeededBy(cell.Test) {
 				missing, packages = append(missing, t.Name), append(packages, t.Package)
 			}
 		}
@@ -77,10 +81,24 @@ func (r *run) missingTools(ctx context.Context, cell result.Cell) (string, error
 		}
 		if len(missing) > 0 {
 			return fmt.Sprintf("%s is not installed at %s: apt-get install %s (or make tools)",
-				strings.Join(missing, ", "), place.Name, strings.Join(packages, " ")), nil
+				strings.Join(missing, ", "), place.Name, strings.Join(slices.Compact(packages), " ")), nil
 		}
 	}
 	return "", nil
+}
+
+// placesOf are the ends of a cell, or the places of its ranks.
+func (r *run) placesOf(ctx context.Context, cell result.Cell, spec workload.Spec) ([]testbed.Place, error) {
+	if !spec.ManyEnds {
+		ends, err := r.Testbed.Ends(ctx, cell)
+		return []testbed.Place{ends.Client, ends.Server}, err
+	}
+	ranks, err := r.ranksOf(ctx, cell)
+	var places []testbed.Place
+	for _, rank := range ranks {
+		places = append(places, rank.Place)
+	}
+	return places, err
 }
 
 // toolsGone is asked after a sample has failed. A tool that was there when the
@@ -99,8 +117,13 @@ func (r *run) toolsGone(ctx context.Context, cell result.Cell) error {
 // versions.
 const toolsWithin = 30 * time.Second
 
+// toolsKey is the key of run.tools.
+func toolsKey(place testbed.Place, spec workload.Spec) string {
+	return place.Name + "\x00" + spec.Name
+}
+
 func (r *run) toolsAt(ctx context.Context, place testbed.Place, spec workload.Spec) (map[string]string, error) {
-	key := place.Name + "\x00" + spec.Name
+	key := toolsKey(place, spec)
 	if have, ok := r.tools[key]; ok {
 		return have, nil
 	}

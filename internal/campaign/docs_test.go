@@ -145,6 +145,10 @@ func drive(s campaign.Sampling, cell result.Cell) error {
 		_, err := many.Rank(p, cell.Ranks-1, 0)
 		return err
 	}
+	if mpi, is := w.(workload.MPI); is {
+		_, err := mpi.Launch(p, []workload.MPIHost{{Address: netip.MustParseAddr("198.18.0.1")}})
+		return err
+	}
 	_, serveErr := w.Serve(p)
 	_, driveErr := w.Drive(p, netip.MustParseAddrPort("198.18.0.1:5201"))
 	return errors.Join(serveErr, driveErr)

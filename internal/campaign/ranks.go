@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/result"
@@ -10,10 +11,13 @@ import (
 // fillRanks gives a workload with many ends what the file leaves open.
 func fillRanks(w *Workload, spec workload.Spec) {
 	if !w.has("ranks") {
-		w.set("ranks", workload.DefaultRanks)
+		w.set("ranks", cmp.Or(spec.ExactRanks, workload.DefaultRanks))
 	}
 	if !w.has("ranks_per_node") {
 		w.set("ranks_per_node", 1)
+	}
+	if !w.has("matrix_size") && takes(spec, "matrix_size") {
+		w.set("matrix_size", workload.DefaultMatrixSize)
 	}
 	if !w.has("algorithm") && len(spec.Algorithms) > 0 {
 		w.set("algorithm", spec.Algorithms[0])

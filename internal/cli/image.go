@@ -172,10 +172,14 @@ func imageSpec(ctx context.Context, name, binary string, tools bool) (image.Spec
 	return spec, err
 }
 
-// toolNames are the programs of all workloads.
+// toolNames are the programs of all workloads that pods of a cluster can run. Those with
+// ranks run in a lab only.
 func toolNames() []string {
 	var names []string
 	for _, w := range workload.List() {
+		if w.Spec().ManyEnds {
+			continue
+		}
 		for _, t := range w.Spec().Needs {
 			names = append(names, t.Name)
 		}

@@ -109,7 +109,11 @@ func (s *survivor) checkRaw(sample result.Sample) {
 		return
 	}
 	said := 0
-	for _, end := range []string{"client", "server"} {
+	ends := []string{"client", "server"}
+	if w.Spec().ManyEnds {
+		ends = ends[:1] // the launcher
+	}
+	for _, end := range ends {
 		var argv []string
 		data, err := os.ReadFile(filepath.Join(s.out, sample.Raw, end+".argv.json"))
 		if err == nil {

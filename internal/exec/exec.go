@@ -47,6 +47,10 @@ type Cmd struct {
 	NetAdmin bool
 	// Files are open in the program as 3, 4, …
 	Files []*os.File
+	// OwnPIDs gives the program a PID namespace: when it ends, however it ends, the kernel
+	// kills everything that it started, also what has left its process group. It requires
+	// CAP_SYS_ADMIN.
+	OwnPIDs bool
 }
 
 // Result is what a finished program gave.

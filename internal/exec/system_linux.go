@@ -18,6 +18,9 @@ func (c Cmd) attributes() (*syscall.SysProcAttr, error) {
 			a.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN}
 		}
 	}
+	if c.OwnPIDs {
+		a.Cloneflags = unix.CLONE_NEWPID
+	}
 	if c.Cgroup != nil {
 		a.UseCgroupFD, a.CgroupFD = true, int(c.Cgroup.Fd())
 	}

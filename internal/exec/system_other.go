@@ -14,7 +14,7 @@ var errNeedsLinux = errors.New("unsupported: needs Linux")
 
 // attributes are how the system starts the program: in a process group of its own.
 func (c Cmd) attributes() (*syscall.SysProcAttr, error) {
-	if c.User != 0 || c.NetAdmin || c.Cgroup != nil {
+	if c.User != 0 || c.NetAdmin || c.OwnPIDs || c.Cgroup != nil {
 		return nil, errNeedsLinux
 	}
 	return &syscall.SysProcAttr{Setpgid: true}, nil

@@ -88,6 +88,9 @@ type Cell struct {
 	RanksPerNode int `json:"ranks_per_node,omitempty"`
 	// Algorithm is how such a workload does its operation: "ring", "pairwise" …
 	Algorithm string `json:"algorithm,omitempty"`
+	// MatrixSize is N, the order of the matrix that HPL solves: it has N × N numbers of 8
+	// bytes.
+	MatrixSize int `json:"matrix_size,omitempty"`
 	// PinCPUs tells that each end is pinned to CPUs of its own.
 	PinCPUs bool `json:"pin_cpus,omitempty"`
 	// CongestionControl is the TCP algorithm that both ends use; absent means as
@@ -244,8 +247,11 @@ func loadFactors() [6]Factor {
 }
 
 // jobFactors are those of workloads with many ends.
-func jobFactors() [3]Factor {
-	const mostRanks = 256 // as of the engine (traffic.MaxRanks)
+func jobFactors() [4]Factor {
+	const (
+		mostRanks = 256     // as of the engine (traffic.MaxRanks)
+		mostRows  = 500_000 // 2 TB
+	)
 	return [...]Factor{
 		{Name: "algorithm", Of: func(c *Cell) any { return &c.Algorithm }, Order: Order{Column: 33, Words: 18, Filter: 22, Levels: 21, Key: 19},
 			Key: func() Key {
@@ -268,6 +274,12 @@ func jobFactors() [3]Factor {
 			Label: "ranks per node", Plural: "numbers of ranks per node", Default: 1, Filter: "ranks",
 			FilterWords: func(c Cell) string { return wordsIf(c.RanksPerNode > 1, strconv.Itoa(c.RanksPerNode)+" per node") },
 			Words:       func(c Cell) string { return wordsIf(c.RanksPerNode > 1, strconv.Itoa(c.RanksPerNode)+" per node") }},
+		{Name: "matrix_size", Of: func(c *Cell) any { return &c.MatrixSize }, Order: Order{Column: 34, Words: 21, Filter: 23, Levels: 22, Key: 20},
+			Key: func() Key {
+				return Key{Kind: "matrix size", Default: "[1000]", Bounds: Bounds{Min: 64, Max: mostRows}, Example: "[1000, 4000]",
+					Doc: "N of mpi_hpcc: the order of the matrix that HPL solves. All ranks together need about 8 N² bytes of memory, and PTRANS half as much again. The other parts of hpcc choose their sizes by it."}
+			},
+			Plural: "matrix sizes", Filter: "matrix", Unsaid: "none", Words: func(c Cell) string { return wordsIf(c.MatrixSize > 0, "N "+strconv.Itoa(c.MatrixSize)) }},
 	}
 }
 

@@ -51,6 +51,29 @@ func choose(sys string, allowed []int, placement string, server bool) ([]int, er
 	return nil, errors.New("cpus: apart needs two cores of one NUMA node, and this process may use fewer: choose same or free")
 }
 
+// PlaceRanks chooses the CPUs of a program that starts ranks of a job on this machine:
+// those of its ranks, which are numbered from 0 on each machine, as placeRank has them.
+// nil leaves them to the scheduler.
+func PlaceRanks(placement string, ranks []int) ([]int, error) {
+	allowed, err := allowedCPUs()
+	if err != nil {
+		return nil, err
+	}
+	var cpus []int
+	for _, local := range ranks {
+		one, err := placeRank(placement, local, allowed)
+		if err != nil {
+			return nil, err
+		}
+		for _, cpu := range one {
+			if !slices.Contains(cpus, cpu) {
+				cpus = append(cpus, cpu)
+			}
+		}
+	}
+	return cpus, nil
+}
+
 // allowedCPUs are those that this process may run on, in order.
 func allowedCPUs() ([]int, error) {
 	var set unix.CPUSet

@@ -95,3 +95,31 @@ func TestSliceable(t *testing.T) {
 		}
 	}
 }
+
+// A program that starts ranks gets the CPUs of its ranks, each once.
+func TestPlaceRanks(t *testing.T) {
+	allowed, err := allowedCPUs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := len(allowed) - 1
+	two := []int{allowed[last]}
+	if last > 0 {
+		two = append(two, allowed[last-1])
+	}
+	for _, k := range []struct {
+		placement string
+		ranks     []int
+		want      []int
+	}{
+		{PlaceApart, []int{0}, allowed[last:]}, {PlaceApart, []int{0, 1, len(allowed)}, two},
+		{PlaceSame, []int{3, 4}, allowed[last:]}, {PlaceFree, []int{0, 1}, nil},
+	} {
+		if got, err := PlaceRanks(k.placement, k.ranks); err != nil || !slices.Equal(got, k.want) {
+			t.Errorf("%q %v: %v, %v, want %v", k.placement, k.ranks, got, err, k.want)
+		}
+	}
+	if _, err := PlaceRanks("near", []int{0}); err == nil {
+		t.Error("an unknown placement was taken")
+	}
+}

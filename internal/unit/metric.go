@@ -24,7 +24,7 @@ type Metric struct {
 
 // Metrics lists every metric in the order in which reports show them.
 func Metrics() []Metric {
-	return slices.Concat(trafficMetrics(), jobMetrics(), podMetrics(), detailMetrics())
+	return slices.Concat(trafficMetrics(), jobMetrics(), mpiMetrics(), podMetrics(), detailMetrics())
 }
 
 // trafficMetrics are rates and times of traffic.
@@ -75,6 +75,33 @@ func jobMetrics() []Metric {
 		{"operations", "operations counted", "", Neither},
 		{"rank_sent_bytes_per_operation", "sent by a rank per operation, at most", "B", Neither},
 		{"ranks_per_cpu", "ranks per CPU, at most", "", Neither},
+	}
+}
+
+// mpiMetrics are those of programs that run under MPI: NetPIPE's, then hpcc's.
+func mpiMetrics() []Metric {
+	return []Metric{
+		{"message_time_seconds", "message time, one way", "s", Lower},
+		{"messages", "messages of the fastest trial", "", Neither},
+		{"hpl_flops_per_second", "HPL", "flop/s", Higher},
+		{"hpl_seconds", "HPL time", "s", Lower},
+		{"ptrans_bits_per_second", "PTRANS", "bit/s", Higher},
+		{"random_access_updates_per_second", "RandomAccess updates", "1/s", Higher},
+		{"fft_flops_per_second", "FFT", "flop/s", Higher},
+		{"dgemm_flops_per_second", "DGEMM per rank", "flop/s", Higher},
+		{"stream_triad_bits_per_second", "STREAM triad per rank", "bit/s", Higher},
+		{"ping_pong_latency_mean_seconds", "ping-pong latency, mean of pairs", "s", Lower},
+		{"ping_pong_latency_min_seconds", "ping-pong latency, best pair", "s", Lower},
+		{"ping_pong_latency_max_seconds", "ping-pong latency, worst pair", "s", Lower},
+		{"ping_pong_mean_bits_per_second", "ping-pong bandwidth, mean of pairs", "bit/s", Higher},
+		{"ping_pong_min_bits_per_second", "ping-pong bandwidth, worst pair", "bit/s", Higher},
+		{"ping_pong_max_bits_per_second", "ping-pong bandwidth, best pair", "bit/s", Higher},
+		{"ring_latency_seconds", "ring latency", "s", Lower},
+		{"ring_bits_per_second", "ring bandwidth per rank", "bit/s", Higher},
+		{"random_ring_latency_seconds", "random ring latency", "s", Lower},
+		{"random_ring_bits_per_second", "random ring bandwidth per rank", "bit/s", Higher},
+		{"mpi_sent_bytes", "sent to other places, by MPI's count", "B", Neither},
+		{"device_sent_bytes", "sent by the measured devices", "B", Neither},
 	}
 }
 

@@ -76,6 +76,14 @@ const noToken = "00000000000000000000000000000000"
 // CheckRanks returns an error that says what of a choice cannot be run, as a campaign is
 // read; 0 bytes for a workload without messages.
 func (s Spec) CheckRanks(algorithm string, ranks, messageBytes int) error {
+	switch {
+	case s.ExactRanks > 0 && ranks != s.ExactRanks:
+		return fmt.Errorf("%s has %d ranks, found %d", s.Name, s.ExactRanks, ranks)
+	case s.MostRanks > 0 && ranks > s.MostRanks:
+		return fmt.Errorf("%s has at most %d ranks, found %d", s.Name, s.MostRanks, ranks)
+	case len(s.Needs) > 0: // no test of the engine
+		return nil
+	}
 	return traffic.JobConfig{
 		Test: s.Name, Algorithm: algorithm, Token: noToken, Ranks: ranks, MessageBytes: messageBytes, Window: time.Second,
 	}.Validate()

@@ -30,7 +30,7 @@ type Program struct {
 	Native *traffic.Config `json:"native,omitempty"`
 	// Argv is a tool; Argv[0] is looked up in PATH at the place. In every
 	// argument "{address}", "{port}" and "{dir}" (a scratch folder of this run,
-	// removed after it) are replaced by the agent, and in a serving tool's "{bind}" (the
+	// removed after it; also in Env) are replaced by the agent, and in a serving tool's "{bind}" (the
 	// address to listen on) and "{listen}" (the same with the port). An agent that is root
 	// runs tools as another user, who owns {dir}.
 	Argv []string `json:"argv,omitempty"`
@@ -44,8 +44,19 @@ type Program struct {
 	// NetAdmin lets a tool set a congestion control that the machine does not allow
 	// to all users.
 	NetAdmin bool `json:"net_admin,omitempty"`
-	// Placement has a tool run on the CPUs that traffic.Place chooses.
-	Placement string `json:"placement,omitempty"`
+	// Placement has a tool run on the CPUs that traffic.Place chooses, or one that starts
+	// ranks of a job on those that traffic.PlaceRanks chooses for LocalRanks, which are
+	// numbered from 0 on each machine.
+	Placement  string `json:"placement,omitempty"`
+	LocalRanks []int  `json:"local_ranks,omitempty"`
+	// MeasuredAddress is an address of this place. "{device}" is replaced by the name of
+	// its device, whose bytes are counted as long as the tool runs; "": nothing is counted.
+	MeasuredAddress string `json:"measured_address,omitempty"`
+	// OwnPIDs has all that a tool starts end with it, also what leaves its process group,
+	// where the agent may make a PID namespace.
+	OwnPIDs bool `json:"own_pids,omitempty"`
+	// Launch tells that a serving tool is a launcher of ranks; nil: it is none.
+	Launch *Launch `json:"launch,omitempty"`
 	// Port asks the agent for a free port for {port} (TCP and UDP alike).
 	Port bool `json:"port,omitempty"`
 	// Interrupt asks the agent to end a serving tool by SIGINT instead of
@@ -90,6 +101,8 @@ type Output struct {
 	Conditions map[string]string `json:"conditions,omitempty"`
 	// CPUs are those that a tool was pinned to; nil: the scheduler chose.
 	CPUs []int `json:"cpus,omitempty"`
+	// Device is what the measured device carried while the tool ran; nil: not counted.
+	Device *Device `json:"device,omitempty"`
 	// ToolVersion is the first line that `tool --version` (or its like) printed.
 	ToolVersion string `json:"tool_version,omitempty"`
 	// Probes is what the probes read at this end's window.
@@ -150,6 +163,12 @@ type Spec struct {
 	// algorithm, the first the default; empty when the workload has none.
 	ManyEnds   bool
 	Algorithms []string
+	// ExactRanks is the only number of ranks that it can have; 0: any from 2 on.
+	ExactRanks int
+	// MostRanks is the largest number of ranks; 0: as many as the factor allows.
+	MostRanks int
+	// IPv4Only tells that it cannot use IPv6.
+	IPv4Only bool
 }
 
 // PrimaryFor is the primary metric of one of the workload's tests.
@@ -172,7 +191,12 @@ func (s Spec) CPUsFor(test string) string {
 type Tool struct {
 	Name, Package string
 	Version       []string // argv that prints its version
+	// Test is the only test that needs it; "": all do.
+	Test string
 }
+
+// NeededBy reports whether a test of the workload needs the tool.
+func (t Tool) NeededBy(test string) bool { return t.Test == "" || t.Test == test }
 
 // Workload is one traffic.
 type Workload interface {
@@ -191,6 +215,7 @@ func List() []Workload {
 		TCPStream(), UDPStream(), TCPRR(), UDPRR(), TCPCRR(), LatencyUnderLoad(),
 		AllToAll(), AllGather(), AllReduce(), Barrier(), Incast(), Outcast(), HaloExchange(),
 		Iperf3{}, Netperf{}, Sockperf{}, Redis{}, HTTP{}, PodSetup{},
+		MPINetPIPE(), MPIHPCC(),
 	}
 }
 

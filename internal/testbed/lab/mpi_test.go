@@ -1,0 +1,171 @@
+package lab
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/workload"
+)
+
+// mpiCell is one of a workload of MPI on two nodes.
+func mpiCell(of, name, test string) result.Cell {
+	c := cells(of)[0] // between nodes
+	c.Workload, c.Test, c.CPUs, c.CongestionControl = name, test, result.CPUsApart, "cubic"
+	c.MessageBytes = 0
+	if name == "mpi_netpipe" {
+		c.Ranks, c.MessageBytes = 2, 1024
+	} else {
+		c.Ranks, c.RanksPerNode, c.MatrixSize = 4, 2, 200
+	}
+	return c
+}
+
+// needMPI is needLab with the programs of all workloads of MPI.
+func needMPI(t *testing.T) {
+	t.Helper()
+	needLab(t)
+	for _, w := range []workload.MPI{workload.MPINetPIPE(), workload.MPIHPCC()} {
+		for _, tool := range w.Spec().Needs {
+			labtest.Tool(t, tool.Name, tool.Package)
+		}
+	}
+}
+
+// TestMPI: NetPIPE runs under both MPIs on two pods, hpcc on four, and on nodes, and the
+// devices carried what MPI sent.
+func TestMPI(t *testing.T) {
+	needMPI(t)
+	all := []result.Cell{
+		mpiCell("bridge", "mpi_netpipe", "openmpi"), mpiCell("host", "mpi_netpipe", "openmpi"),
+		mpiCell("flannel/vxlan", "mpi_netpipe", "mpich"), mpiCell("bridge", "mpi_hpcc", ""),
+	}
+	for i, c := range all {
+		if c.Network == result.HostNetwork {
+			all[i] = c.Baseline()
+		}
+	}
+	k := measureRanks(t, 0.1, all, nil)
+	if len(k.records) != len(all) {
+		t.Errorf("%d records of %d cells", len(k.records), len(all))
+	}
+	for _, s := range k.records {
+		what := s.Cell.Network + " " + s.Cell.Traffic()
+		if s.Status != result.StatusOK {
+			t.Errorf("%s: %s %s", what, s.Status, s.Reason)
+			continue
+		}
+		m := s.Metrics
+		t.Logf("%s: %v, %v", what, m, s.Tools)
+		if m["mpi_sent_bytes"] <= 0 || m["device_sent_bytes"] < m["mpi_sent_bytes"] {
+			t.Errorf("%s: MPI sent %g bytes, the devices %g", what, m["mpi_sent_bytes"], m["device_sent_bytes"])
+		}
+		if s.Cell.Workload == "mpi_netpipe" && (m["message_time_seconds"] < 1e-6 || m["device_sent_bytes"] > 3*m["mpi_sent_bytes"]) {
+			t.Errorf("%s: %v", what, m)
+		}
+		if s.Cell.Workload == "mpi_hpcc" && (m["hpl_flops_per_second"] <= 0 || m["ranks_per_cpu"] < 1) {
+			t.Errorf("%s: %v", what, m)
+		}
+		if s.Conditions[result.ClientNode]["cpus"] == "" || len(s.Tools) == 0 {
+			t.Errorf("%s: conditions %v, tools %v", what, s.Conditions, s.Tools)
+		}
+	}
+}
+
+// TestMPIFaults: a rank or a daemon that is killed, and an MPI that hangs at its start, fail
+// the sample within 15 s, with a reason, and nothing is left.
+func TestMPIFaults(t *testing.T) {
+	needMPI(t)
+	long := mpiCell("bridge", "mpi_hpcc", "")
+	long.MatrixSize = 6000 // a minute
+	for name, fault := range map[string]struct {
+		cell result.Cell
+		do   func(t *testing.T, l *Lab, c result.Cell)
+		want string
+	}{
+		"rank":   {long, func(t *testing.T, l *Lab, c result.Cell) { signalIn(t, l, c, 3, "hpcc", syscall.SIGKILL) }, "bridge node2 pod2"},
+		"daemon": {long, func(t *testing.T, l *Lab, c result.Cell) { signalIn(t, l, c, 2, "orted", syscall.SIGKILL) }, "orted"},
+		"start":  {mpiCell("bridge", "mpi_netpipe", "openmpi"), func(t *testing.T, l *Lab, c result.Cell) { signalIn(t, l, c, 1, "orted", syscall.SIGSTOP) }, "did not begin"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			struck := time.Time{}
+			k := measureRanks(t, 0.1, []result.Cell{fault.cell}, func(l *Lab) {
+				fault.do(t, l, fault.cell)
+				struck = time.Now()
+			})
+			if len(k.records) != 1 {
+				t.Fatalf("%d records", len(k.records))
+			}
+			s := k.records[0]
+			took := k.at[0].Sub(struck)
+			t.Logf("after %v: %s", took.Round(time.Millisecond), s.Reason)
+			if took > 15*time.Second {
+				t.Errorf("the sample failed after %v", took)
+			}
+			if s.Status != result.StatusFailed || !strings.Contains(s.Reason, fault.want) {
+				t.Errorf("%s %q, want %q", s.Status, s.Reason, fault.want)
+			}
+		})
+	}
+}
+
+// signalIn sends a signal to a program at the place of a rank: to a daemon as soon as it is
+// there, to a rank once it has connections to others.
+func signalIn(t *testing.T, l *Lab, cell result.Cell, rank int, name string, signal syscall.Signal) {
+	t.Helper()
+	sites, err := rankSites(cell, false)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	inode, err := l.ordered[0].ns(sites[rank]).Inode()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	connections := 0
+	if name == "hpcc" {
+		connections = 4
+	}
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		pids, err := processesIn(map[string]bool{"net:[" + strconv.FormatUint(inode, 10) + "]": true})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for _, pid := range pids {
+			if comm(pid) == name && established(pid) >= connections {
+				if err := syscall.Kill(pid, signal); err != nil {
+					t.Error(err)
+				}
+				return
+			}
+		}
+	}
+	t.Errorf("no %s runs at rank %d", name, rank)
+}
+
+func comm(pid int) string {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm"))
+	if err != nil {
+		return "" // it has ended
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// What other testbeds cannot run is refused before anything starts; a lab refuses what has
+// no place.
+func TestMPIThatCannotBePlaced(t *testing.T) {
+	c := mpiCell("bridge", "mpi_hpcc", "")
+	c.RanksPerNode = 4
+	specs, unsupported := (&planner{features: map[string]error{}}).specs([]result.Cell{c})
+	if len(specs) != 0 || !strings.Contains(unsupported[c], "on one node") {
+		t.Errorf("%d clusters, %q", len(specs), unsupported[c])
+	}
+}

@@ -1,0 +1,206 @@
+package workload
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// DefaultMatrixSize is N of HPL where a campaign names none: 8 MB, a second of work.
+const DefaultMatrixSize = 1000
+
+// hpccBlock is NB, the size of the blocks that HPL and PTRANS divide a matrix into.
+const hpccBlock = 64
+
+// MPIHPCC is the HPC Challenge benchmark: HPL, PTRANS, RandomAccess, FFT, STREAM, DGEMM and
+// the latency and bandwidth of b_eff, in one run.
+func MPIHPCC() MPI {
+	return MPI{
+		spec: mpiSpec(Spec{
+			Name:      "mpi_hpcc",
+			Summary:   "HPC Challenge over a real MPI: HPL, PTRANS, RandomAccess, FFT, latency and bandwidth",
+			Primary:   "hpl_flops_per_second",
+			Factors:   []string{"matrix_size"},
+			MostRanks: hpccRanks,
+			Needs: []Tool{
+				{Name: "mpirun.openmpi", Package: "openmpi-bin", Version: []string{"mpirun.openmpi", "--version"}},
+				{Name: "orted", Package: "openmpi-bin", Version: []string{"ompi_info", "--version"}},
+				{Name: "hpcc", Package: "hpcc", Version: []string{"dpkg-query", "-W", "hpcc"}},
+			},
+		}),
+		rank: func(p Params) ([]string, string, error) {
+			if p.Cell.MatrixSize < 1 || p.Cell.Ranks < 1 {
+				return nil, "", errors.New("mpi_hpcc needs ranks and a matrix size")
+			}
+			return []string{"sh", "-c", hpccScript(p.Cell.MatrixSize, p.Cell.Ranks)}, hpccBegun, nil
+		},
+		longest: func(p Params) time.Duration {
+			n := float64(p.Cell.MatrixSize)
+			hpl := 2 * n * n * n / 3 / hpccSlowest
+			return 5*time.Minute + time.Duration(min(hpl, maxHPCCSeconds)*float64(time.Second))
+		},
+		parse: parseHPCC,
+	}
+}
+
+const (
+	// hpccRanks is how many ranks' counts of bytes fit into what an agent keeps of stderr.
+	hpccRanks = 32
+	// hpccSlowest is the rate of HPL below which a run is ended, flop/s, and
+	// maxHPCCSeconds the longest that HPL may take.
+	hpccSlowest    = 1e8
+	maxHPCCSeconds = 24 * 3600
+	// hpccBegun is what the script prints once hpcc has written its first lines, which it
+	// does after MPI_Init.
+	hpccBegun = "cnibench: hpcc has begun"
+)
+
+// hpccScript is what each rank runs. hpcc reads its input and writes its output at rank 0,
+// in a folder of its own, and rank 0 prints the output. Of what Open MPI counted only the
+// bytes between ranks are printed: the rest is long. A rank that a signal ended ends by it
+// here too, so that the launcher names it.
+func hpccScript(n, ranks int) string {
+	return `cd "$(mktemp -d)" || exit 1
+cat >hpccinf.txt <<'END'
+` + hpccInput(n, ranks) + `END
+(
+hpcc 2>stderr
+status=$?
+if [ $status != 0 ]; then tail -n 20 stderr >&2; exit $status; fi
+grep '^E' stderr | cut -f 1-5 >&2
+) &
+hpcc=$!
+if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then
+while [ ! -s hpccoutf.txt ] && kill -0 $hpcc 2>/dev/null; do sleep 0.05; done
+[ -s hpccoutf.txt ] && echo '` + hpccBegun + `'
+fi
+wait $hpcc
+status=$?
+[ $status -gt 128 ] && kill -$((status - 128)) $$
+[ $status = 0 ] || exit $status
+[ "$OMPI_COMM_WORLD_RANK" != 0 ] || cat hpccoutf.txt
+`
+}
+
+// hpccGrid is the most square grid of processes, with at most as many rows as columns.
+func hpccGrid(ranks int) (rows, columns int) {
+	rows = 1
+	for d := 2; d*d <= ranks; d++ {
+		if ranks%d == 0 {
+			rows = d
+		}
+	}
+	return rows, ranks / rows
+}
+
+// hpccInput is hpccinf.txt: each value by its line, as HPL reads HPL.dat, and no further
+// sizes for PTRANS.
+func hpccInput(n, ranks int) string {
+	rows, columns := hpccGrid(ranks)
+	number := strconv.Itoa
+	var b strings.Builder
+	for _, line := range [][2]string{
+		{"HPC Challenge", ""}, {"written by cnibench", ""},
+		{"HPL.out", "output file"}, {"8", "device of the output: a file"},
+		{"1", "number of Ns"}, {number(n), "N"}, {"1", "number of NBs"}, {number(hpccBlock), "NB"},
+		{"0", "processes by rows"}, {"1", "number of grids"}, {number(rows), "P"}, {number(columns), "Q"},
+		{"16.0", "threshold of the residual"},
+		{"1", "number of PFACTs"}, {"2", "PFACT: right"}, {"1", "number of NBMINs"}, {"4", "NBMIN"},
+		{"1", "number of NDIVs"}, {"2", "NDIV"}, {"1", "number of RFACTs"}, {"1", "RFACT: Crout"},
+		{"1", "number of BCASTs"}, {"1", "BCAST: 1ringM"}, {"1", "number of DEPTHs"}, {"1", "DEPTH"},
+		{"2", "SWAP: mix"}, {"64", "its threshold"}, {"0", "L1 transposed"}, {"0", "U transposed"},
+		{"1", "equilibration"}, {"8", "alignment in doubles"}, {"##", "separator"},
+		{"0", "further Ns of PTRANS"}, {"1200", "unused"}, {"0", "further NBs of PTRANS"}, {"40", "unused"},
+	} {
+		fmt.Fprintf(&b, "%-12s %s\n", line[0], line[1])
+	}
+	return b.String()
+}
+
+// hpccValue is one line of hpcc's summary as a metric. The name of a line ends with its
+// unit; hpcc's prefixes are decimal.
+type hpccValue struct {
+	metric, line string
+	factor       float64
+}
+
+func hpccValues() []hpccValue {
+	return []hpccValue{
+		{"hpl_flops_per_second", "HPL_Tflops", 1e12},
+		{"hpl_seconds", "HPL_time", 1},
+		{"ptrans_bits_per_second", "PTRANS_GBs", 8e9},
+		{"random_access_updates_per_second", "MPIRandomAccess_GUPs", 1e9},
+		{"fft_flops_per_second", "MPIFFT_Gflops", 1e9},
+		{"dgemm_flops_per_second", "StarDGEMM_Gflops", 1e9},
+		{"stream_triad_bits_per_second", "StarSTREAM_Triad", 8e9},
+		{"ping_pong_latency_mean_seconds", "AvgPingPongLatency_usec", 1e-6},
+		{"ping_pong_latency_min_seconds", "MinPingPongLatency_usec", 1e-6},
+		{"ping_pong_latency_max_seconds", "MaxPingPongLatency_usec", 1e-6},
+		{"ping_pong_mean_bits_per_second", "AvgPingPongBandwidth_GBytes", 8e9},
+		{"ping_pong_min_bits_per_second", "MinPingPongBandwidth_GBytes", 8e9},
+		{"ping_pong_max_bits_per_second", "MaxPingPongBandwidth_GBytes", 8e9},
+		{"ring_latency_seconds", "NaturallyOrderedRingLatency_usec", 1e-6},
+		{"ring_bits_per_second", "NaturallyOrderedRingBandwidth_GBytes", 8e9},
+		{"random_ring_latency_seconds", "RandomlyOrderedRingLatency_usec", 1e-6},
+		{"random_ring_bits_per_second", "RandomlyOrderedRingBandwidth_GBytes", 8e9},
+	}
+}
+
+// parseHPCC reads the summary that hpcc's output ends with. A part that hpcc did not
+// measure is 0 there, and an error: the parts of a run are compared together.
+func parseHPCC(p Params, launcher Output) (Measurement, error) {
+	values, err := hpccSummary(launcher.Stdout)
+	if err != nil {
+		return Measurement{}, err
+	}
+	for name, want := range map[string]int{"Success": 1, "VersionMajor": 1, "CommWorldProcs": p.Cell.Ranks, "HPL_N": p.Cell.MatrixSize, "HPL_NB": hpccBlock} {
+		if got := values[name]; got != strconv.Itoa(want) {
+			return Measurement{}, fmt.Errorf("%s is %q where %d was expected", name, clip(got), want)
+		}
+	}
+	if strings.Contains(launcher.Stdout, "FAILED") {
+		return Measurement{}, errors.New("a residual check failed: the result of HPL or PTRANS is wrong")
+	}
+	m := metrics{}
+	for _, v := range hpccValues() {
+		text, found := values[v.line]
+		if !found {
+			return Measurement{}, fmt.Errorf("%s is missing", v.line)
+		}
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsInf(n, 0) || !(n > 0) {
+			return Measurement{}, fmt.Errorf("%s is %q, which is no measured value", v.line, clip(text))
+		}
+		if err := m.put(v.metric, n*v.factor); err != nil {
+			return Measurement{}, err
+		}
+	}
+	return Measurement{MeasuredSeconds: m["hpl_seconds"], Metrics: m}, nil
+}
+
+// hpccSummary are the lines KEY=value of the last section.
+func hpccSummary(out string) (map[string]string, error) {
+	_, rest, found := strings.Cut(out, "Begin of Summary section.\n")
+	if !found {
+		return nil, errors.New("it has no summary")
+	}
+	text, _, found := strings.Cut(rest, "End of Summary section.")
+	if !found {
+		return nil, errors.New("its summary is cut off")
+	}
+	values := map[string]string{}
+	for line := range strings.Lines(text) {
+		key, value, found := strings.Cut(strings.TrimSpace(line), "=")
+		if !found {
+			continue
+		}
+		if _, twice := values[key]; twice {
+			return nil, fmt.Errorf("%s is there twice", clip(key))
+		}
+		values[key] = value
+	}
+	return values, nil
+}
