@@ -180,6 +180,8 @@ func List() []Network {
 		antreaGenevePolicy(),
 		antreaNoEncap(),
 		antreaNoEncapPolicy(),
+		ovnGeneve(),
+		ovnNoOverlay(),
 		weaveFastdp(),
 		weaveSleeve(),
 		withSockmap(calicoDirect()),

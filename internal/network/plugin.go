@@ -36,6 +36,7 @@ func OwnPlugins() []OwnPlugin {
 		{Name: "cnibench-cilium", Funcs: skel.CNIFuncs{Add: ciliumAdd, Del: ciliumDel, Check: podCheck}},
 		{Name: "cnibench-flannel", Funcs: skel.CNIFuncs{Add: flannelAdd, Del: flannelDel, Check: podCheck}},
 		{Name: "cnibench-antrea", Funcs: skel.CNIFuncs{Add: antreaAdd, Del: antreaDel, Check: podCheck}},
+		{Name: "cnibench-ovn", Funcs: skel.CNIFuncs{Add: ovnAdd, Del: ovnDel, Check: podCheck}, Runs: "ovn-controller"},
 		{Name: "cnibench-weave", Funcs: skel.CNIFuncs{Add: weaveAdd, Del: podDel, Check: podCheck}},
 		{Name: "cnibench-sriov", Funcs: skel.CNIFuncs{Add: sriovAdd, Del: sriovDel, Check: podCheck}},
 		{Name: "cnibench-coordinator", Funcs: skel.CNIFuncs{Add: coordinatorAdd, Del: coordinatorDel, Check: podCheck}},
