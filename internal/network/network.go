@@ -110,6 +110,9 @@ type Network struct {
 	// run in, where it is not nil: the lab makes one for each node then. What it
 	// gives is closed when the lab goes, so such a network cannot be kept.
 	Cgroup func(cgroup *os.File) (io.Closer, error)
+	// BigTCP tells that its devices pass TCP segments of more than 64 KiB, which the
+	// lab verifies in samples of long messages.
+	BigTCP bool
 	// Datapath says what carries the packets on this machine, with its version,
 	// where that is not the same on all. May be nil.
 	Datapath func(ctx context.Context) (string, error)
@@ -186,6 +189,7 @@ func List() []Network {
 		weaveSleeve(),
 		withSockmap(calicoDirect()),
 		withSockmap(macvlan()),
+		withBigTCP(bridge()),
 		ladderBridge(),
 		ladderConntrack(calicoDirect(), "conntrack"),
 		ladderConntrack(bridge(), "bridge-conntrack"),
@@ -200,7 +204,7 @@ func Choices() []Network {
 		fast := withSockmap(n)
 		rung := strings.HasPrefix(n.Name, result.RungPrefix)
 		known := slices.ContainsFunc(all, func(n Network) bool { return n.Name == fast.Name })
-		if !n.HostNetwork && n.Cgroup == nil && !rung && !known {
+		if !n.HostNetwork && n.Cgroup == nil && !n.BigTCP && !rung && !known {
 			all = append(all, fast)
 		}
 	}

@@ -49,7 +49,7 @@ func (l *Lab) WatchNodes(ctx context.Context, cell result.Cell, without []string
 		server = newWatched(c, to, from)
 	}
 	both := slices.Compact([]*watched{client, server})
-	bypassed := func() string { return "" }
+	bypassed := c.watchSegments(cell, from, to)
 	if c.network.Cgroup != nil && server == client {
 		bypassed = c.watchSockmap(to.node)
 	}
