@@ -107,6 +107,9 @@ type Network struct {
 	// run in, where it is not nil: the lab makes one for each node then. What it
 	// gives is closed when the lab goes, so such a network cannot be kept.
 	Cgroup func(cgroup *os.File) (io.Closer, error)
+	// BigTCP tells that its devices pass TCP segments of more than 64 KiB, which the
+	// lab verifies in samples of long messages.
+	BigTCP bool
 	// Datapath says what carries the packets on this machine, with its version,
 	// where that is not the same on all. May be nil.
 	Datapath func(ctx context.Context) (string, error)

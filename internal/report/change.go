@@ -47,7 +47,8 @@ func otherChoices(network string) []other {
 	case "docker/bridge":
 		out = append(out, other{"macvlan", "a device of its own for each pod instead of the bridge"})
 	}
-	return append(out, other{network + "+sockmap", "passing data from socket to socket (sockmap)"})
+	return append(out, other{network + "+sockmap", "passing data from socket to socket (sockmap)"},
+		other{network + "+bigtcp", "TCP segments of up to 192 KiB (BIG TCP)"})
 }
 
 // changes are the other choices that the campaign measured at the same place, or

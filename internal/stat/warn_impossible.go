@@ -24,14 +24,19 @@ const (
 
 // impossible tells that a cell is faster than its baseline, whose path its own
 // contains: between nodes a pod's packets take the way of its node's. Inside a node
-// they need not pass the node's own stack, and a program at the sockets passes by
-// the stack altogether.
+// they need not pass the node's own stack, a program at the sockets passes by the
+// stack altogether, and with BIG TCP there are fewer segments than the baseline's.
 func (c *campaign) impossible(s CellSummary) bool {
-	if s.Efficiency == nil || s.Cell.Placement != result.InterHost || strings.Contains(s.Cell.Network, "+sockmap") || s.LinkBound {
+	if s.Efficiency == nil || s.Cell.Placement != result.InterHost || accelerated(s.Cell.Network) || s.LinkBound {
 		return false
 	}
 	low, _, ok := s.Efficiency.Interval()
 	return ok && low > 1+beyondBaseline
+}
+
+// accelerated tells a network whose pods send in another way than the baseline's nodes.
+func accelerated(network string) bool {
+	return strings.Contains(network, "+sockmap") || strings.Contains(network, "+bigtcp")
 }
 
 // believe notes the cells whose answer cannot be true: goals are not ranked by them.

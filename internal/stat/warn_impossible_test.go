@@ -74,6 +74,12 @@ func TestFasterThanTheBaselineIsNotBelieved(t *testing.T) {
 	if w, ok := warningOf(Analyse(samples, Options{}), Impossible); ok {
 		t.Errorf("inside a node: %s", w.Message)
 	}
+	// With accelerations, they do not take the baseline's way.
+	for _, name := range []string{"x+sockmap", "x+bigtcp"} {
+		if w, ok := warningOf(Analyse(placed(12, map[string]float64{name: 1.15}, nil), Options{}), Impossible); ok {
+			t.Errorf("%s: %s", name, w.Message)
+		}
+	}
 }
 
 func TestHalvesThatDisagree(t *testing.T) {

@@ -24,6 +24,8 @@ const (
 	// sets of addresses, both as the kernel tells them.
 	EBPFMapBytes = "ebpf_map_bytes"
 	IPSetBytes   = "ip_set_bytes"
+	// ServicesSetUpSeconds is how long it took to program the node with its services.
+	ServicesSetUpSeconds = "services_set_up_seconds"
 	// MemoryReadSeconds is how long the reading of all these took.
 	MemoryReadSeconds = "memory_read_seconds"
 )
@@ -41,6 +43,7 @@ func NodeMetrics() []Metric {
 		{ConntrackBytes, "memory of these, at least", "B", Lower},
 		{EBPFMapBytes, "eBPF maps", "B", Lower},
 		{IPSetBytes, "sets of addresses", "B", Lower},
+		{ServicesSetUpSeconds, "programming the services took", "s", Lower},
 		{NetfilterReadSeconds, "reading the rules took", "s", Neither},
 		{MemoryReadSeconds, "reading the memory took", "s", Neither},
 	}

@@ -24,10 +24,9 @@ var conflist string
 // What Antrea v1.15 calls its bridge and devices; the bridge over the node's
 // own device is that of build/images/scripts/start_ovs_netdev.
 const (
-	antreaBridge   = "br-int"
-	antreaGateway  = "antrea-gw0"
-	antreaTunnel   = "antrea-tun0"
-	antreaPhysical = "br-phy"
+	antreaBridge  = "br-int"
+	antreaGateway = "antrea-gw0"
+	antreaTunnel  = "antrea-tun0"
 
 	antreaTunnelPort, antreaGatewayPort = 1, 2
 
@@ -102,7 +101,7 @@ func inMode(name, summary string, kernel ...netns.Feature) network.Network {
 // node is what the agent makes of a node: the switch with its gateway
 // and tunnel, routes to peers, the pipeline and the rules beside it.
 func node(ctx context.Context, self network.Node, nodes []network.Node, overhead int, tunnel bool) error {
-	if err := settings(self); err != nil {
+	if err := dataplane.OVSSettings(self); err != nil {
 		return err
 	}
 	datapath := dataplane.OVSDatapath()
@@ -117,8 +116,8 @@ func node(ctx context.Context, self network.Node, nodes []network.Node, overhead
 		return fmt.Errorf("%s of %s: %w", antreaBridge, self.Name, err)
 	}
 	if tunnel && datapath == dataplane.OVSUser {
-		if err := antreaUplink(ctx, o, self); err != nil {
-			return fmt.Errorf("%s of %s: %w", antreaPhysical, self.Name, err)
+		if err := o.Uplink(ctx, self); err != nil {
+			return fmt.Errorf("%s of %s: %w", dataplane.OVSPhysical, self.Name, err)
 		}
 	}
 	mac, err := routes(self, nodes, tunnel)
@@ -135,17 +134,6 @@ func node(ctx context.Context, self network.Node, nodes []network.Node, overhead
 	return rules(ctx, self, nodes, tunnel && datapath == dataplane.OVSUser)
 }
 
-// settings: a node forwards, and asks who has an address by its
-// gateway's own (ARPSpoofGuard drops others). Packets of devices that a switch
-// in user space reads come to the node's stack as well, which must not answer
-// there for its other devices.
-func settings(self network.Node) error {
-	return netns.SetSysctls(self.NS,
-		netns.Setting{Path: "net/ipv4/ip_forward", Value: "1"},
-		netns.Setting{Path: "net/ipv4/conf/all/arp_announce", Value: "1"},
-		netns.Setting{Path: "net/ipv4/conf/all/arp_ignore", Value: "1"})
-}
-
 // antreaSwitch is ovs-vsctl's commands for br-int.
 func antreaSwitch(podMTU int, datapath string, tunnel bool) []string {
 	args := []string{
@@ -160,35 +148,6 @@ func antreaSwitch(podMTU int, datapath string, tunnel bool) []string {
 	return append(args, "--", "add-port", antreaBridge, antreaGateway,
 		"--", "set", "Interface", antreaGateway, "type=internal", fmt.Sprintf("ofport_request=%d", antreaGatewayPort),
 		fmt.Sprintf("mtu_request=%d", podMTU))
-}
-
-// antreaUplink puts the node's device on a bridge that has its addresses: a
-// switch in user space sends tunnelled packets by its own bridges alone
-// (Open vSwitch's howto userspace-tunneling).
-func antreaUplink(ctx context.Context, o dataplane.OVS, self network.Node) error {
-	h, dev, err := netns.Port{NS: self.NS, Device: self.Device}.Open()
-	if err != nil {
-		return err
-	}
-	defer h.Close()
-	err = o.Configure(ctx, "--", "add-br", antreaPhysical,
-		"--", "set", "Bridge", antreaPhysical, "datapath_type="+dataplane.OVSUser, "fail_mode=standalone", "other_config:hwaddr=\""+dev.Attrs().HardwareAddr.String()+"\"",
-		"--", "set", "Interface", antreaPhysical, fmt.Sprintf("mtu_request=%d", self.MTU),
-		"--", "add-port", antreaPhysical, self.Device)
-	if err != nil {
-		return err
-	}
-	bridge, err := netns.Link(h, antreaPhysical)
-	if err != nil {
-		return err
-	}
-	if err := h.LinkSetUp(bridge); err != nil {
-		return err
-	}
-	if err := h.AddrDel(dev, &netlink.Addr{IPNet: network.IPNet(self.Address)}); err != nil {
-		return err
-	}
-	return h.AddrAdd(bridge, &netlink.Addr{IPNet: network.IPNet(self.Address)})
 }
 
 // routes gives the gateway its address and sets the routes to the other

@@ -14,7 +14,6 @@ import (
 	current "github.com/containernetworking/cni/pkg/types/100"
 	"github.com/vishvananda/netlink"
 
-	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network/dataplane"
 	"github.com/cnibench/cnibench/internal/network/plugin"
 )
@@ -80,7 +79,7 @@ func add(args *skel.CmdArgs) (err error) {
 	if _, err := plugin.Veth(args, host, conf.MTU, nil); err != nil {
 		return err
 	}
-	if err := checksums(ctx, o, args); err != nil {
+	if err := o.Checksums(ctx, antreaBridge, plugin.NS(args), args.IfName); err != nil {
 		return err
 	}
 	mac, err := plugin.SubnetSide(args, &ip.Address, ip.Gateway)
@@ -108,16 +107,6 @@ func add(args *skel.CmdArgs) (err error) {
 	result.Interfaces = []*current.Interface{{Name: host}, {Name: args.IfName, Mac: mac.String(), Sandbox: args.Netns}}
 	result.Routes = nil
 	return types.PrintResult(result, conf.CNIVersion)
-}
-
-// checksums has the pod sum up its packets itself where the switch is in user
-// space: that would pass them on without.
-func checksums(ctx context.Context, o dataplane.OVS, args *skel.CmdArgs) error {
-	datapath, err := o.VSCtl(ctx, "get", "Bridge", antreaBridge, "datapath_type")
-	if err != nil || datapath != dataplane.OVSUser+"\n" {
-		return err
-	}
-	return netns.OffloadsOff(plugin.NS(args), args.IfName)
 }
 
 // del is no error for a pod that is not there, or was added in part, nor

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/network/antrea"
+	"github.com/cnibench/cnibench/internal/network/bigtcp"
 	"github.com/cnibench/cnibench/internal/network/calico"
 	"github.com/cnibench/cnibench/internal/network/canal"
 	"github.com/cnibench/cnibench/internal/network/cilium"
@@ -17,6 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/network/host"
 	"github.com/cnibench/cnibench/internal/network/kuberouter"
 	"github.com/cnibench/cnibench/internal/network/ladder"
+	"github.com/cnibench/cnibench/internal/network/ovn"
 	"github.com/cnibench/cnibench/internal/network/podman"
 	"github.com/cnibench/cnibench/internal/network/reference"
 	"github.com/cnibench/cnibench/internal/network/serviceproxy"
@@ -69,10 +71,13 @@ func List() []network.Network {
 		antrea.GenevePolicy(),
 		antrea.NoEncap(),
 		antrea.NoEncapPolicy(),
+		ovn.Geneve(),
+		ovn.NoOverlay(),
 		weave.Fastdp(),
 		weave.Sleeve(),
 		sockmap.On(calico.Direct()),
 		sockmap.On(reference.MACVLAN()),
+		bigtcp.On(reference.Bridge()),
 		ladder.Bridge(reference.Bridge()),
 		ladder.Conntrack(calico.Direct(), "conntrack"),
 		ladder.Conntrack(reference.Bridge(), "bridge-conntrack"),
@@ -87,7 +92,7 @@ func Choices() []network.Network {
 		fast := sockmap.On(n)
 		rung := strings.HasPrefix(n.Name, result.RungPrefix)
 		known := slices.ContainsFunc(all, func(n network.Network) bool { return n.Name == fast.Name })
-		if !n.HostNetwork && n.Cgroup == nil && !rung && !known {
+		if !n.HostNetwork && n.Cgroup == nil && !n.BigTCP && !rung && !known {
 			all = append(all, fast)
 		}
 	}

@@ -120,7 +120,7 @@ func TestSockmapNeedsTheKernelsSwitch(t *testing.T) {
 		t.Errorf("reason %v", got)
 	}
 	for _, n := range Choices() {
-		if want := strings.HasPrefix(n.Name, "antrea/"); want != (len(n.InKernel) > 0) {
+		if want := strings.HasPrefix(n.Name, "antrea/") || strings.HasPrefix(n.Name, "ovn/"); want != (len(n.InKernel) > 0) {
 			t.Errorf("%s can be in user space: %v", n.Name, !want)
 		} else if want && n.Cgroup != nil && last(n).Name != "openvswitch for sockmap" {
 			t.Errorf("%s needs %s last", n.Name, last(n).Name)

@@ -15,6 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/network/cilium"
 	"github.com/cnibench/cnibench/internal/network/docker"
 	"github.com/cnibench/cnibench/internal/network/flannel"
+	"github.com/cnibench/cnibench/internal/network/ovn"
 	"github.com/cnibench/cnibench/internal/network/plugin"
 	"github.com/cnibench/cnibench/internal/network/podman"
 	"github.com/cnibench/cnibench/internal/network/spiderpool"
@@ -55,7 +56,7 @@ func RunAsPlugin(argv0 string, env []string) (handled bool, exit int) {
 
 // OwnPlugins is every CNI plugin that this program provides itself.
 func OwnPlugins() []plugin.Plugin {
-	return slices.Concat(calico.Plugins(), docker.Plugins(), cilium.Plugins(), flannel.Plugins(), antrea.Plugins(), weave.Plugins(),
+	return slices.Concat(calico.Plugins(), docker.Plugins(), cilium.Plugins(), flannel.Plugins(), antrea.Plugins(), ovn.Plugins(), weave.Plugins(),
 		spiderpool.Plugins(), podman.Plugins())
 }
 

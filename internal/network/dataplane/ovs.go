@@ -18,7 +18,7 @@ import (
 // The datapaths of Open vSwitch: the kernel's own, and the one in
 // ovs-vswitchd, to which packets come by AF_PACKET and tap devices.
 const (
-	ovsKernel = "system"
+	OVSKernel = "system"
 	OVSUser   = "netdev"
 )
 
@@ -64,7 +64,7 @@ func OVSDatapath(kernel ...netns.Feature) string {
 			return OVSUser
 		}
 	}
-	return ovsKernel
+	return OVSKernel
 }
 
 // OVSCarries is what carries an Open vSwitch's packets: the kernel's datapath
@@ -73,7 +73,7 @@ func OVSCarries(kernel ...netns.Feature) netns.Feature {
 	return netns.Feature{
 		Name: "openvswitch or tun", Doc: "Open vSwitch in the kernel or in user space", Mend: netns.OpenVSwitch().Mend + "; " + netns.TUN().Mend,
 		Probe: func() error {
-			if OVSDatapath(kernel...) == ovsKernel {
+			if OVSDatapath(kernel...) == OVSKernel {
 				return nil
 			}
 			return netns.TUN().Probe()
@@ -112,16 +112,17 @@ func (o OVS) Start(ctx context.Context) error {
 	if _, err := o.Run(ctx, "", "ovsdb-tool", "create", db, ovsSchema); err != nil {
 		return err
 	}
-	if err := o.daemon("ovsdb-server", db, "--remote=p"+o.socket()); err != nil {
+	if err := o.daemon("ovsdb-server", db, "--remote=p"+o.Socket()); err != nil {
 		return err
 	}
 	if _, err := o.VSCtl(ctx, "--retry", "--no-wait", "init"); err != nil {
-		return o.explain("ovsdb-server", err)
+		return o.Explain("ovsdb-server", err)
 	}
-	return o.daemon("ovs-vswitchd", o.socket())
+	return o.daemon("ovs-vswitchd", o.Socket())
 }
 
-func (o OVS) socket() string { return "unix:" + filepath.Join(o.Dir, "db.sock") }
+// Socket is the database of the switch, as ovs-vsctl names it.
+func (o OVS) Socket() string { return "unix:" + filepath.Join(o.Dir, "db.sock") }
 
 // daemon starts one in the foreground of a session of its own.
 func (o OVS) daemon(program string, args ...string) error {
@@ -158,7 +159,7 @@ func (o OVS) Run(ctx context.Context, stdin string, argv ...string) (string, err
 	defer r.Close()
 	for until := time.Now().Add(ovsPatience); ; {
 		got, err := r.Run(ctx, exec.Cmd{Argv: argv, Env: o.env(), Stdin: strings.NewReader(stdin)})
-		if !ovsBusy(err) || time.Now().After(until) {
+		if !OVSBusy(err) || time.Now().After(until) {
 			return string(got.Stdout), err
 		}
 		select {
@@ -169,11 +170,12 @@ func (o OVS) Run(ctx context.Context, stdin string, argv ...string) (string, err
 	}
 }
 
-// ovsBusy tells that a daemon's socket had as many waiting as it takes, 64 (EAGAIN,
+// OVSBusy tells that a daemon's socket had as many waiting as it takes, 64 (EAGAIN,
 // which Open vSwitch calls a protocol error).
-func ovsBusy(err error) bool { return ovsSaid(err, "(Protocol error)") }
+func OVSBusy(err error) bool { return OVSSaid(err, "(Protocol error)") }
 
-func ovsSaid(err error, words string) bool {
+// OVSSaid tells that one of Open vSwitch's programs failed with these words.
+func OVSSaid(err error, words string) bool {
 	var failed *exec.Error
 	return errors.As(err, &failed) && strings.Contains(string(failed.Stderr), words)
 }
@@ -181,7 +183,7 @@ func ovsSaid(err error, words string) bool {
 // VSCtl configures the switch and waits until that is done. Commands are
 // divided by "--".
 func (o OVS) VSCtl(ctx context.Context, args ...string) (string, error) {
-	return o.Run(ctx, "", append([]string{"ovs-vsctl", "--db=" + o.socket(), "--timeout=30"}, args...)...)
+	return o.Run(ctx, "", append([]string{"ovs-vsctl", "--db=" + o.Socket(), "--timeout=30"}, args...)...)
 }
 
 // Configure is vsctl for the node's set-up, where what vswitchd has to say is
@@ -189,13 +191,13 @@ func (o OVS) VSCtl(ctx context.Context, args ...string) (string, error) {
 func (o OVS) Configure(ctx context.Context, args ...string) error {
 	_, err := o.VSCtl(ctx, args...)
 	if err != nil {
-		return o.explain("ovs-vswitchd", err)
+		return o.Explain("ovs-vswitchd", err)
 	}
 	return nil
 }
 
-// explain adds the end of a daemon's log to an error.
-func (o OVS) explain(program string, err error) error {
+// Explain adds the end of a daemon's log to an error.
+func (o OVS) Explain(program string, err error) error {
 	said, readErr := os.ReadFile(filepath.Join(o.Dir, program+".log"))
 	if readErr != nil {
 		return errors.Join(err, readErr)
@@ -233,7 +235,7 @@ func (o OVS) Ports(ctx context.Context, devices ...string) ([]int, error) {
 	for i, line := range strings.Fields(out) {
 		port, err := strconv.Atoi(line)
 		if err != nil || port < 1 { // -1: vswitchd could not make it
-			return nil, o.explain("ovs-vswitchd", fmt.Errorf("device %s has the OpenFlow port %s", devices[min(i, len(devices)-1)], line))
+			return nil, o.Explain("ovs-vswitchd", fmt.Errorf("device %s has the OpenFlow port %s", devices[min(i, len(devices)-1)], line))
 		}
 		ports = append(ports, port)
 	}
@@ -245,4 +247,4 @@ func (o OVS) Ports(ctx context.Context, devices ...string) ([]int, error) {
 
 // Gone tells that an error is of a switch that does not run any more, as when
 // its lab is being taken down.
-func (o OVS) Gone(err error) bool { return ovsSaid(err, "database connection failed") && !ovsBusy(err) }
+func (o OVS) Gone(err error) bool { return OVSSaid(err, "database connection failed") && !OVSBusy(err) }

@@ -16,7 +16,7 @@ func TestOVSWaitsForItsTurn(t *testing.T) {
 		t.Errorf("a daemon that is busy twice: %q, %v", got, err)
 	}
 	_, err := ask("Connection refused")
-	if !o.Gone(err) || ovsBusy(err) {
+	if !o.Gone(err) || OVSBusy(err) {
 		t.Errorf("a daemon that is gone: %v", err)
 	}
 }

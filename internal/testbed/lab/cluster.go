@@ -51,6 +51,8 @@ type cluster struct {
 	// tells that its namespaces have what tuned gave the machine's own.
 	machine  []result.Setting
 	tunedToo bool
+	// programmed is how long the services of each node took; nil without services.
+	programmed []time.Duration
 }
 
 type pod struct {

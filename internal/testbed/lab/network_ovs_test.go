@@ -113,6 +113,9 @@ func mustPass(n network.Network, self, peer network.Node) [][]string {
 // passed. A switch adds up its counters twice a second.
 func flowsAreHit(t *testing.T, l *Lab, n network.Network) {
 	t.Helper()
+	if strings.HasPrefix(n.Name, "ovn/") {
+		ovnFlowsAreHit(t, l.ordered[0].nodes[0], n.Encapsulation != "")
+	}
 	if !strings.HasPrefix(n.Name, "antrea/") {
 		return
 	}

@@ -170,10 +170,16 @@ func readFrame(b []byte) (frame, bool) {
 			f.tunnel = fmt.Sprintf("vxlan %d %d", f.port, binary.BigEndian.Uint32(inside[4:])>>8)
 			f.inner = destination(inside[8+14:])
 		}
-	case 6081: // without options
-		if len(inside) >= 8+14+20 {
+	case 6081:
+		if len(inside) < 8 {
+			break
+		}
+		if options := int(inside[0]&0x3f) * 4; len(inside) >= 8+options+14+20 {
 			f.tunnel = fmt.Sprintf("geneve %d", binary.BigEndian.Uint32(inside[4:])>>8)
-			f.inner = destination(inside[8+14:])
+			if options > 0 { // the first one's class, and its type
+				f.tunnel += fmt.Sprintf(" option %04x %02x", binary.BigEndian.Uint16(inside[8:]), inside[10])
+			}
+			f.inner = destination(inside[8+options+14:])
 		}
 	case 6783:
 		f.tunnel = "sleeve"
@@ -214,7 +220,8 @@ func tunnels() map[string]string {
 		"flannel/ipip":        "ipip", "calico/ipip": "ipip", "calico/ipip-policy": "ipip",
 		"cilium/vxlan": "vxlan 8472 256", "cilium/vxlan-policy": "vxlan 8472 256", "cilium/geneve": "geneve 256", // the identity of pods
 		"antrea/geneve": "geneve 0", "antrea/geneve-policy": "geneve 0",
-		"weave/fastdp": "vxlan 6784 8193", // node 2's short name, and node 1's
+		ovnName:        "geneve 3 option 0102 80", // node 2's logical switch, OVN's class (ovn-architecture(7)), critical
+		"weave/fastdp": "vxlan 6784 8193",         // node 2's short name, and node 1's
 		"weave/sleeve": "sleeve",
 		"flannel/udp":  "udp", "flannel/wireguard": "wireguard",
 	}

@@ -50,7 +50,7 @@ func (l *Lab) WatchNodes(ctx context.Context, cell result.Cell, without []string
 		server = newWatched(c, to, from)
 	}
 	both := slices.Compact([]*watched{client, server})
-	bypassed := func() string { return "" }
+	bypassed := c.watchSegments(cell, from, to)
 	if c.network.Cgroup != nil && server == client {
 		bypassed = c.watchSockmap(to.node)
 	}
@@ -198,6 +198,9 @@ func (w *watched) readMemory() {
 		}
 	}
 	memory := probe.Memory{Proc: "/proc", Sys: "/sys"}
+	if len(w.c.programmed) > 0 {
+		w.values[unit.ServicesSetUpSeconds] = w.c.programmed[w.node-1].Seconds()
+	}
 	w.values[unit.NetworkProcesses] = float64(len(w.c.carriers[w.node-1]))
 	put(unit.NetworkResidentBytes, func() (float64, error) { return memory.Resident(w.c.carriers[w.node-1]) })
 	if entries, err := netns.Sysctl(node, "net/netfilter/nf_conntrack_count"); err == nil {

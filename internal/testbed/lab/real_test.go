@@ -93,7 +93,7 @@ func TestReapRealNetworks(t *testing.T) {
 		t.Run(until, func(t *testing.T) {
 			dir := stateDir(t)
 			leavesNothing(t, dir, func() string {
-				killOwner(t, dir, until, "docker/bridge-real", "docker/overlay-real", "podman/bridge")
+				killOwner(t, dir, until, "docker/bridge-real", "docker/overlay-real", "podman/bridge", ovnName)
 				ids, err := (store{dir: dir}).ids()
 				if err != nil || len(ids) > 1 || until == "built" && len(ids) == 0 {
 					t.Fatalf("labs %v (%v)", ids, err)

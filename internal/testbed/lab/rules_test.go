@@ -66,6 +66,7 @@ func hits() map[string][]string {
 			"-A FORWARD .*-j NETAVARK_FORWARD", "-A NETAVARK_FORWARD -d 10.244.1.0/24 .*RELATED,ESTABLISHED -j ACCEPT",
 			"-A NETAVARK_FORWARD -s 10.244.1.0/24 -j ACCEPT",
 		},
+		ovnPlainName: {"-A FORWARD -i ovn-k8s-mp0 -j ACCEPT", "-A FORWARD -o ovn-k8s-mp0 -j ACCEPT"},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -148,19 +149,26 @@ func (c *cluster) syncProxy(ctx context.Context, services []network.Service) err
 	if len(services) == 0 {
 		return nil
 	}
+	c.programmed = make([]time.Duration, len(c.nodes))
+	timed := func(node int, began time.Time) { c.programmed[node] = time.Since(began) }
 	if c.proxy.AtSockets != nil {
-		for _, dir := range c.cgroups {
+		for i, dir := range c.cgroups {
+			began := time.Now()
 			held, err := c.proxy.AtSockets(dir, c.nodes, services)
 			if err != nil {
 				return fmt.Errorf("network %s: services by %s: cgroup %s: %w", c.spec.Network, c.proxy.Name, dir.Name(), err)
 			}
 			c.held = append(c.held, held)
+			timed(i, began)
 		}
 		return nil
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	for _, n := range c.nodes {
-		g.Go(func() error { return c.proxy.Sync(ctx, n, services) })
+	for i, n := range c.nodes {
+		g.Go(func() error {
+			defer timed(i, time.Now())
+			return c.proxy.Sync(ctx, n, services)
+		})
 	}
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("network %s: services by %s: %w", c.spec.Network, c.proxy.Name, err)

@@ -503,6 +503,7 @@ func TestWhereServicesCannotBe(t *testing.T) {
 		{"hpc/singularity", "ebpf", "without Kubernetes"},
 		{"bridge", "antrea", "they are of the networks antrea/… alone"},
 		{"antrea/geneve", "iptables", "service_proxies: [antrea]"},
+		{"ovn/geneve", "nftables", "the lab gives OVN no load balancers"},
 		{"bridge", "ip_tables", "known: iptables, nftables, ipvs, ebpf"},
 	} {
 		n, err := catalog.Find(tc.network)

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -122,8 +123,8 @@ func carry(t *testing.T, l *Lab, cell result.Cell, test string, window time.Dura
 		t.Fatal(err)
 	}
 	program := workload.Program{Timeout: time.Minute, Native: &traffic.Config{
-		Test: test, Token: "0123456789abcdef0123456789abcdef", MessageBytes: 1000, Streams: 1,
-		Warmup: window / 6, Window: window, SharedClock: true,
+		Test: test, Token: "0123456789abcdef0123456789abcdef", MessageBytes: cmp.Or(cell.MessageBytes, 1000), Streams: 1,
+		Warmup: window / 6, Window: window, SharedClock: true, Direction: cell.Direction,
 	}}
 	var session agent.ServeResult
 	if err := ends.Server.Agent.Call(t.Context(), agent.MethodServe, agent.ServeParams{Program: program, Port: ends.ServerPort}, &session); err != nil {

@@ -1,0 +1,226 @@
+package lab
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/catalog"
+)
+
+const ovnName, ovnPlainName = "ovn/geneve", "ovn/no-overlay"
+
+// ovnFlowsAreHit looks at node 1's switch for flows that ovn-controller made and that
+// packets between nodes must have passed: by the router, into the tunnel with OVN's option,
+// and back out of it. A switch adds up its counters twice a second.
+func ovnFlowsAreHit(t *testing.T, n network.Node, tunnel bool) {
+	t.Helper()
+	want := map[string]*regexp.Regexp{
+		"a hop over the router": regexp.MustCompile(`n_packets=[1-9].* actions=.*dec_ttl`),
+		"from a pod's port":     regexp.MustCompile(`(?i)table=0, n_packets=[1-9].*in_port=[^ ]+ actions=.*0x2->.*metadata`),
+		"to a pod's port":       regexp.MustCompile(`n_packets=[1-9].*reg15=0x[0-9a-f]+,metadata=0x2 actions=.*output:`),
+	}
+	if tunnel {
+		want["into the tunnel"] = regexp.MustCompile(`(?i)n_packets=[1-9].*,metadata=0x3 actions=.*tun_metadata0.*output:`)
+		want["out of the tunnel"] = regexp.MustCompile(`(?i)table=0, n_packets=[1-9].*in_port=[^ ]+ actions=.*tun_metadata0\[`)
+	}
+	flows := ""
+	for range 20 {
+		flows = ofctl(t, n, "dump-flows", "br-int")
+		for what, pattern := range want {
+			if pattern.MatchString(flows) {
+				delete(want, what)
+			}
+		}
+		if len(want) == 0 {
+			return
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	for what := range want {
+		t.Errorf("%s: no packet passed such a flow %s", n.Name, what)
+	}
+	t.Logf("flows of %s:\n%s", n.Name, flows)
+}
+
+// output is what a program prints.
+func output(t *testing.T, argv ...string) string {
+	t.Helper()
+	got, err := newRunner(t).Run(t.Context(), exec.Cmd{Argv: argv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(got.Stdout)
+}
+
+// listeners are the addresses at which TCP is listened for in a namespace.
+func listeners(t *testing.T, ns netns.NS) []string {
+	t.Helper()
+	var text []byte
+	err := netns.Do(ns, func() error {
+		for _, file := range []string{"tcp", "tcp6"} {
+			more, err := os.ReadFile("/proc/thread-self/net/" + file)
+			if err != nil && !os.IsNotExist(err) {
+				return err
+			}
+			text = append(text, more...)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if len(fields) < 4 || fields[3] != "0A" { // TCP_LISTEN
+			continue
+		}
+		address, port, _ := strings.Cut(fields[1], ":")
+		a, err := strconv.ParseUint(address, 16, 32)
+		p, portErr := strconv.ParseUint(port, 16, 16)
+		if err != nil || portErr != nil {
+			all = append(all, fields[1]) // IPv6
+			continue
+		}
+		var b [4]byte
+		binary.LittleEndian.PutUint32(b[:], uint32(a))
+		all = append(all, fmt.Sprintf("%s:%d", netip.AddrFrom4(b), p))
+	}
+	return all
+}
+
+// machinesOVN is all that an OVN of the machine's own has, by its usual paths.
+func machinesOVN(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, pattern := range []string{"/run/ovn*", "/run/ovn/*", "/var/lib/ovn*", "/var/lib/ovn/*", "/var/log/ovn*", "/var/log/ovn/*", "/etc/ovn*",
+		"/etc/ovn/*", "/run/openvswitch/*", "/etc/openvswitch/*"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, found...)
+	}
+	return all
+}
+
+// TestOVNIsTheNodesOwn: OVN's programs are in the nodes' namespaces, its only port is at the
+// first node's address where nodes share a database, its files are in the lab's folder, and
+// an OVN of the machine's own is left alone.
+func TestOVNIsTheNodesOwn(t *testing.T) {
+	central := []string{"ovn-controller", "ovn-northd", "ovs-vswitchd", "ovsdb-server", "ovsdb-server", "ovsdb-server"}
+	for name, want := range map[string]struct {
+		second []string // what node 2 runs
+		listen []string // where node 1 listens
+	}{
+		ovnName:      {[]string{"ovn-controller", "ovs-vswitchd", "ovsdb-server"}, []string{"198.18.0.1:6642"}},
+		ovnPlainName: {central, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			needLab(t)
+			before := machinesOVN(t)
+			l := New(options(newRunner(t), stateDir(t)))
+			n, err := catalog.Find(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			buildLab(t, l, supported(n))
+			if now := machinesOVN(t); !slices.Equal(before, now) {
+				t.Errorf("the machine has %v, had %v", now, before)
+			}
+			nodes := l.ordered[0].nodes
+			for i, want := range [][]string{central, want.second} {
+				on := commandsIn(t, nodes[i].NS)
+				if slices.Sort(on); !slices.Equal(on, want) {
+					t.Errorf("%s runs %v, want %v", nodes[i].Name, on, want)
+				}
+			}
+			if got := listeners(t, nodes[0].NS); !slices.Equal(got, want.listen) {
+				t.Errorf("node 1 listens at %v, want %v", got, want.listen)
+			}
+			if got := listeners(t, nodes[1].NS); len(got) > 0 {
+				t.Errorf("node 2 listens at %v", got)
+			}
+			for _, file := range []string{"nb.db", "nb.sock", "sb.db", "sb.sock", "ovn-northd.log", "ovn-controller.log"} {
+				if _, err := os.Stat(filepath.Join(nodes[0].DataDir, "ovn", file)); err != nil {
+					t.Error(err)
+				}
+			}
+			facts, err := l.facts(t.Context(), n)
+			if err != nil || facts.Rebuilt() || !regexp.MustCompile(`^OVN \d+\.\d+\.\d+ over Open vSwitch \d`).MatchString(facts.Datapath) {
+				t.Errorf("facts %+v (%v)", facts, err)
+			}
+		})
+	}
+}
+
+// TestOVNDropsForgedSources: a pod sends from its own address alone (port security).
+func TestOVNDropsForgedSources(t *testing.T) {
+	l := New(options(newRunner(t), t.TempDir()))
+	all := cells(ovnName)
+	buildLab(t, l, all)
+	for _, cell := range all {
+		c := l.clusters[keyOf(cell)]
+		from, to, err := sites(cell, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := ask(c.ns(from), echo(t, c.ns(to), c.address(to)), 10); err != nil { // neighbours are found
+			t.Fatal(err)
+		}
+		received := listen(t, c.ns(to), c.address(to), 7777)
+		for range 3 {
+			sendRaw(t, c.ns(from), c.address(from).Next().Next().Next(), c.address(to), 7777)
+		}
+		sendRaw(t, c.ns(from), c.address(from), c.address(to), 7777)
+		if got := <-received; got != c.address(from) {
+			t.Errorf("%s: a packet from %s came through, or the pod's own did not", cell.Placement, got)
+		}
+	}
+}
+
+// TestOVNForgetsPods: CNI DEL takes a pod out of the switch and out of the logical network;
+// a second one is no error, and neither is one when OVN has ended.
+func TestOVNForgetsPods(t *testing.T) {
+	needLab(t)
+	l := New(options(newRunner(t), stateDir(t)))
+	buildLab(t, l, cells(ovnName))
+	c := l.ordered[0]
+	node := c.nodes[0]
+	has := func(p pod) (port, logical bool) {
+		o, nb := filepath.Join(node.DataDir, "ovs", "db.sock"), filepath.Join(node.DataDir, "ovn", "nb.sock")
+		port = strings.Contains(output(t, "ovs-vsctl", "--db=unix:"+o, "--columns=external_ids", "list", "Interface"), p.ns.Name)
+		return port, strings.Contains(output(t, "ovn-nbctl", "--db=unix:"+nb, "lsp-list", node.Name), p.ns.Name)
+	}
+	p := c.pods[0][0]
+	if port, logical := has(p); !port || !logical {
+		t.Fatalf("%s has a port: %v, a logical port: %v", p.ns.Name, port, logical)
+	}
+	rt := cniRuntime(l.options.Runner, l.state, l.held.path)
+	for range 2 {
+		if _, err := rt.Del(t.Context(), attachment(c.conflists[0], p.ns, node.NS)); err != nil {
+			t.Error(err)
+		}
+		if port, logical := has(p); port || logical {
+			t.Errorf("%s still has a port: %v, a logical port: %v", p.ns.Name, port, logical)
+		}
+	}
+	if _, err := killInside([]netns.NS{node.NS}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rt.Del(t.Context(), attachment(c.conflists[0], c.pods[0][1].ns, node.NS)); err != nil {
+		t.Errorf("without OVN: %v", err)
+	}
+}
