@@ -139,7 +139,7 @@ func indexOf(tag string, specs []Spec) (v1.ImageIndex, Pushed, error) {
 // transport refuses http where it is not allowed; the library would fall back to it for
 // registries on private addresses.
 func (r Registry) transport() http.RoundTripper {
-	var base http.RoundTripper = http.DefaultTransport
+	base := http.DefaultTransport
 	if t, ok := remote.DefaultTransport.(*http.Transport); ok {
 		own := t.Clone()
 		own.ResponseHeaderTimeout = answerWithin
