@@ -9,9 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syscallBytes is the instruction syscall.
-var syscallBytes = [2]byte{0x0f, 0x05}
-
 // stepThrough lets a thread of another process execute n instructions, one at a time. It
 // tells how many it did, and how many datagrams, messages or connections the system calls
 // among them moved. What the kernel does in a call is no step. The other threads of the
@@ -67,7 +64,7 @@ func walk(thread, n int) (steps int, done int64, err error) {
 		if begun {
 			steps++
 		}
-		if code != syscallBytes {
+		if code != [2]byte{0x0f, 0x05} { // the instruction syscall
 			continue
 		}
 		number := regs.Rax
