@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/buildable"
 	"github.com/cnibench/cnibench/internal/campaign"
-	"github.com/cnibench/cnibench/internal/catalogue"
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/testbed"
 )
@@ -26,21 +26,21 @@ const tuneTime = 0
 func asCNIPlugin(string, []string) (handled bool, status int) { return false, exitOK }
 
 // networks are those that campaigns may name.
-func networks() []catalogue.Network { return catalogue.Networks() }
+func networks() []buildable.Network { return buildable.Networks() }
 
 // ladders are those of all networks that have steps.
-func ladders() []catalogue.Ladder { return catalogue.Ladders() }
+func ladders() []buildable.Ladder { return buildable.Ladders() }
 
 // serviceProxies are those that campaigns may name.
-func serviceProxies() []catalogue.ServiceProxy { return catalogue.ServiceProxies() }
+func serviceProxies() []buildable.ServiceProxy { return buildable.ServiceProxies() }
 
 // links are those that campaigns may name.
-func links() []catalogue.Link { return catalogue.Links() }
+func links() []buildable.Link { return buildable.Links() }
 
 // counted is how many instructions a network takes per packet or transaction, where that
 // was counted.
 func counted(name, workload, placement string) (float64, bool) {
-	for _, c := range catalogue.Counts() {
+	for _, c := range buildable.Counts() {
 		if c.Network == name && c.Workload == workload && c.Placement == placement {
 			return c.Instructions, true
 		}

@@ -3,8 +3,8 @@ package cli
 import (
 	"slices"
 
+	"github.com/cnibench/cnibench/internal/buildable"
 	"github.com/cnibench/cnibench/internal/campaign"
-	"github.com/cnibench/cnibench/internal/catalogue"
 	"github.com/cnibench/cnibench/internal/probe"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
@@ -69,10 +69,10 @@ func ladderOf(name string) []stat.Rung {
 }
 
 // rungsOf are the networks of a ladder.
-func rungsOf(l catalogue.Ladder) []string {
-	names := []string{result.HostNetwork}
+func rungsOf(l buildable.Ladder) []string {
+	all := []string{result.HostNetwork}
 	for _, r := range l.Rungs {
-		names = append(names, r.Network)
+		all = append(all, r.Network)
 	}
-	return names
+	return all
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/catalogue"
+	"github.com/cnibench/cnibench/internal/buildable"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/network/instructions"
@@ -25,16 +25,16 @@ func asCNIPlugin(program string, environ []string) (handled bool, status int) {
 }
 
 // networks are those that campaigns may name.
-func networks() []catalogue.Network { return catalog.Catalogue() }
+func networks() []buildable.Network { return catalog.Names() }
 
 // ladders are those of all networks that have steps.
-func ladders() []catalogue.Ladder { return catalog.CatalogueLadders() }
+func ladders() []buildable.Ladder { return catalog.LadderNames() }
 
 // serviceProxies are those that campaigns may name.
-func serviceProxies() []catalogue.ServiceProxy { return catalog.CatalogueProxies() }
+func serviceProxies() []buildable.ServiceProxy { return catalog.ServiceProxyNames() }
 
 // links are those that campaigns may name.
-func links() []catalogue.Link { return lab.Catalogue() }
+func links() []buildable.Link { return lab.LinkNames() }
 
 // counted is how many instructions a network takes per packet or transaction, where that
 // was counted.

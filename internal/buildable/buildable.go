@@ -1,7 +1,7 @@
-// Package catalogue has the names of what a lab can build, for programs on systems that
+// Package buildable has the names of what a lab can build, for programs on systems that
 // cannot build one: reports, comparisons and runs on clusters use them everywhere. On
 // Linux the lists themselves are asked.
-package catalogue
+package buildable
 
 // Network is what is known of a network that campaigns may name.
 type Network struct {
