@@ -29,6 +29,7 @@ type seen struct {
 	began time.Time
 	done  int
 	left  int
+	least int // of the fewest blocks, which are measured whatever the budget is
 	block int
 	bad   int
 	// budget is the campaign's time budget, 0: none.
@@ -55,7 +56,7 @@ func newProgress(w io.Writer, budget time.Duration) *progress {
 // Begin implements bench.Observer.
 func (p *progress) Begin(least, most int) {
 	p.mu.Lock()
-	p.began, p.left = time.Now(), most
+	p.began, p.left, p.least = time.Now(), most, least
 	p.mu.Unlock()
 	p.Say("%d to %d samples", least, most)
 	if p.bars == nil || most == 0 {
@@ -122,16 +123,16 @@ func (p *progress) close() {
 }
 
 // timeLeft takes the samples to come to last as long as those that were, and no longer
-// than the time budget leaves. A budget that is used up says nothing: the fewest blocks
-// are measured all the same.
+// than the time budget leaves, or than the fewest blocks take.
 func (p seen) timeLeft() string {
 	if p.done == 0 {
 		return "?"
 	}
 	spent := time.Since(p.began)
-	left := spent / time.Duration(p.done) * time.Duration(p.left)
-	if p.budget > spent {
-		left = min(left, p.budget-spent)
+	each := spent / time.Duration(p.done)
+	left := each * time.Duration(p.left)
+	if p.budget > 0 {
+		left = min(left, max(p.budget-spent, each*time.Duration(max(0, p.least-p.done))))
 	}
 	return left.Round(time.Second).String()
 }

@@ -57,4 +57,12 @@ func TestTimeLeftKnowsTheBudget(t *testing.T) {
 	if got := p.timeLeft(); got != "15s" {
 		t.Errorf("of a budget of 25 s %s are left after 10 s", got)
 	}
+	p.budget, p.least = 5*time.Second, 14
+	if got := p.timeLeft(); got != "4s" {
+		t.Errorf("a budget of 5 s is used up, and the fewest blocks need 4 more samples of 1 s: %s are left", got)
+	}
+	p.least = 10
+	if got := p.timeLeft(); got != "0s" {
+		t.Errorf("a budget of 5 s is used up, and the fewest blocks are measured: %s are left", got)
+	}
 }
