@@ -206,8 +206,7 @@ func rules(ctx context.Context, self network.Node, nodes []network.Node, uplink 
 	filter.Chain("ANTREA-FORWARD", "-i "+antreaGateway+" -j ACCEPT", "-o "+antreaGateway+" -j ACCEPT")
 	filter.Add("FORWARD", "-j ANTREA-FORWARD")
 	if uplink {
-		filter.Insert("FORWARD", "-i "+self.Device+" -j DROP")
-		filter.Insert("INPUT", "-i "+self.Device+" -j DROP")
+		dataplane.DropCopies(filter, self)
 	}
 	nat.Chain("ANTREA-POSTROUTING", fmt.Sprintf("-s %s -m set ! --match-set %s dst ! -o %s -j MASQUERADE", self.PodCIDR, pods.Name, antreaGateway))
 	nat.Add("POSTROUTING", "-j ANTREA-POSTROUTING")

@@ -155,11 +155,19 @@ const ovsPatience = 50 * time.Second
 // the daemon has no room for one more connection it tries again: an agent has one
 // for all of its pods, of a hundred plugins at once each comes with its own.
 func (o OVS) Run(ctx context.Context, stdin string, argv ...string) (string, error) {
+	return Repeat(ctx, ovsPatience, OVSBusy, func() exec.Cmd {
+		return exec.Cmd{Argv: argv, Env: o.env(), Stdin: strings.NewReader(stdin)}
+	})
+}
+
+// Repeat runs a program to its end and gives what it said. It runs it again while its
+// error is one to wait for, until patience is over.
+func Repeat(ctx context.Context, patience time.Duration, wait func(error) bool, command func() exec.Cmd) (string, error) {
 	r := exec.NewRunner()
 	defer r.Close()
-	for until := time.Now().Add(ovsPatience); ; {
-		got, err := r.Run(ctx, exec.Cmd{Argv: argv, Env: o.env(), Stdin: strings.NewReader(stdin)})
-		if !OVSBusy(err) || time.Now().After(until) {
+	for until := time.Now().Add(patience); ; {
+		got, err := r.Run(ctx, command())
+		if !wait(err) || time.Now().After(until) {
 			return string(got.Stdout), err
 		}
 		select {
@@ -245,6 +253,6 @@ func (o OVS) Ports(ctx context.Context, devices ...string) ([]int, error) {
 	return ports, nil
 }
 
-// Gone tells that an error is of a switch that does not run any more, as when
-// its lab is being taken down.
+// Gone reports whether a program failed because the switch no longer runs. That happens
+// while a lab is taken down.
 func (o OVS) Gone(err error) bool { return OVSSaid(err, "database connection failed") && !OVSBusy(err) }

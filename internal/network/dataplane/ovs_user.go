@@ -53,6 +53,13 @@ func (o OVS) Uplink(ctx context.Context, self network.Node) error {
 	return h.AddrAdd(bridge, &netlink.Addr{IPNet: network.IPNet(self.Address)})
 }
 
+// DropCopies has the node's stack drop its copy of what the uplink receives: the switch in
+// user space has it too.
+func DropCopies(filter *Table, self network.Node) {
+	filter.Insert("FORWARD", "-i "+self.Device+" -j DROP")
+	filter.Insert("INPUT", "-i "+self.Device+" -j DROP")
+}
+
 // Checksums has a pod sum up its packets itself where the switch is in user space: that
 // would pass them on without.
 func (o OVS) Checksums(ctx context.Context, bridge string, pod netns.NS, device string) error {

@@ -2,7 +2,6 @@ package ovn
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -186,19 +185,7 @@ func (v ovn) await(ctx context.Context, argv ...string) error {
 
 // repeat runs a program until its error is not one of those to wait for.
 func (v ovn) repeat(ctx context.Context, wait func(error) bool, argv ...string) (string, error) {
-	r := exec.NewRunner()
-	defer r.Close()
-	for until := time.Now().Add(ovnPatience); ; {
-		got, err := r.Run(ctx, exec.Cmd{Argv: argv, Env: v.env()})
-		if !wait(err) || time.Now().After(until) {
-			return string(got.Stdout), err
-		}
-		select {
-		case <-ctx.Done():
-			return "", errors.Join(err, context.Cause(ctx))
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	return dataplane.Repeat(ctx, ovnPatience, wait, func() exec.Cmd { return exec.Cmd{Argv: argv, Env: v.env()} })
 }
 
 // explain adds the end of a daemon's log to an error.

@@ -265,8 +265,7 @@ func ovnRules(ctx context.Context, self network.Node, uplink bool) error {
 	filter.Add("FORWARD", "-i "+ovnManagement+" -j ACCEPT", "-o "+ovnManagement+" -j ACCEPT")
 	filter.Add("INPUT", "-i "+ovnManagement+" -j ACCEPT")
 	if uplink {
-		filter.Insert("FORWARD", "-i "+self.Device+" -j DROP")
-		filter.Insert("INPUT", "-i "+self.Device+" -j DROP")
+		dataplane.DropCopies(filter, self)
 	}
 	nat.Add("POSTROUTING", fmt.Sprintf("-s %s ! -d %s -j MASQUERADE", self.PodCIDR, network.Pods()))
 	return dataplane.Restore(ctx, self, filter, nat)

@@ -77,7 +77,7 @@ func ovnAdd(args *skel.CmdArgs) (err error) {
 	if _, err := plugin.Veth(args, host, conf.MTU, mac); err != nil {
 		return err
 	}
-	if err := o.Checksums(ctx, ovnBridge, plugin.NS(args), args.IfName); err != nil { // of the bridge of the same name
+	if err := o.Checksums(ctx, ovnBridge, plugin.NS(args), args.IfName); err != nil {
 		return err
 	}
 	if _, err := plugin.SubnetSide(args, &ip.Address, ip.Gateway); err != nil {
