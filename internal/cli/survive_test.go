@@ -130,8 +130,8 @@ func number(t *testing.T, name string, unset int) int {
 	return n
 }
 
-// beside is a survivor whose processes can be told from those of others that run at the
-// same time: it has a program of its own, a link to that of all.
+// beside makes a survivor that runs at the same time as others. Its program is a link of
+// its own, by which its processes are found.
 func beside(t *testing.T) *survivor {
 	t.Helper()
 	s := newSurvivor(t)

@@ -23,8 +23,8 @@ type Plan struct {
 	Schema int `json:"schema"`
 	// Seed makes the order: the same seed and cells give the same blocks.
 	Seed uint64 `json:"seed"`
-	// NullTest tells that networks are in it twice, under two names
-	// (result.SecondName), to be held against themselves.
+	// NullTest: each network is in it twice, under two names (result.SecondName), and is
+	// compared with itself.
 	NullTest bool `json:"null_test,omitempty"`
 	// Cells are all cells; cell i has the id c%03d of its index.
 	Cells []result.Cell `json:"cells"`

@@ -8,8 +8,8 @@ import (
 )
 
 // A campaign can put policies before the one that allows the lab's traffic
-// (Node.Policies). Each selects every pod and allows what that one allows, but
-// for peers that are not there: so traffic is held against all of them in vain.
+// (Node.Policies). Each selects every pod and allows what that one allows, but for peers
+// that do not exist: traffic passes through all of them and matches none.
 
 // OtherPolicy is the name of policy i, from 1. It sorts before the one that
 // allows, as Felix orders policies by their names.

@@ -14,8 +14,8 @@ import (
 	"github.com/cnibench/cnibench/internal/network/cilium"
 )
 
-// TestPoliciesBeforeTheOneThatAllows: traffic is held against all of them in
-// vain, and then allowed by the last; what that does not allow is denied.
+// TestPoliciesBeforeTheOneThatAllows: traffic passes through all of them, and the last
+// allows it; what that does not allow is denied.
 func TestPoliciesBeforeTheOneThatAllows(t *testing.T) {
 	for _, n := range catalog.List() {
 		if !n.Policy {
