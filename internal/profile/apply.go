@@ -153,11 +153,14 @@ func Doubts(profile string, settings []result.Setting) []string {
 		if s.Reason == "" {
 			continue
 		}
-		is := "is " + s.Value
-		if s.Value == "" {
-			is = "has no value"
+		is := fmt.Sprintf("is %s, not %s", s.Value, s.Asked)
+		switch s.Value {
+		case "":
+			is = "has no value, not " + s.Asked
+		case s.Asked:
+			is = fmt.Sprintf("applied %s only in part", s.Asked)
 		}
-		out = append(out, fmt.Sprintf("profile %s: %s %s, not %s: %s", profile, s.Name, is, s.Asked, s.Reason))
+		out = append(out, fmt.Sprintf("profile %s: %s %s: %s", profile, s.Name, is, s.Reason))
 	}
 	return out
 }
