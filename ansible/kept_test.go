@@ -1,20 +1,15 @@
 package ansible
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/cnibench/cnibench/internal/exec"
-	"github.com/cnibench/cnibench/internal/labtest"
 )
 
 // powerLoss notes which names each folder had when it was last synced, and shows,
 // after each step, the names that a loss of power would lose or bring back.
 const powerLoss = `
 import os, stat, sys
-sys.path.insert(0, "plugins/module_utils")
-import kept
+from ansible_collections.cnibench.testbed.plugins.module_utils import kept
 
 synced = {}
 real = os.fsync
@@ -49,18 +44,59 @@ print("done")
 // A host whose power fails after its settings were changed still has the values
 // from before, to be put back.
 func TestKeptValuesSurviveALossOfPower(t *testing.T) {
-	python := labtest.Tool(t, "python3", "python3")
-	r := exec.NewRunner()
-	t.Cleanup(r.Close)
-	here, err := filepath.Abs(".")
-	if err != nil {
-		t.Fatal(err)
+	if got := strings.TrimSpace(python(t, powerLoss, t.TempDir())); got != "done" {
+		t.Error(got)
 	}
-	res, err := r.Run(t.Context(), exec.Cmd{Argv: []string{python, "-B", "-c", powerLoss, t.TempDir()}, Dir: here})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := strings.TrimSpace(string(res.Stdout)); got != "done" {
+}
+
+// movedFile checks, whenever a file loses a name, that another name of it is on the disk.
+const movedFile = `
+import errno, os, shutil, stat, sys
+from ansible_collections.cnibench.testbed.plugins.module_utils import kept
+
+synced = {}
+fsync, unlink, link = os.fsync, os.unlink, os.link
+
+def noted(fd):
+    path = os.readlink("/proc/self/fd/%d" % fd)
+    synced[path] = sorted(os.listdir(path)) if stat.S_ISDIR(os.fstat(fd).st_mode) else open(path).read()
+    fsync(fd)
+
+def checked(path):
+    there = os.path.join(target, os.path.basename(path))
+    if path.startswith(source) and os.path.basename(path) not in synced.get(target, []):
+        print("%s is removed before its other name is on the disk" % os.path.basename(path))
+    if path.startswith(source) and synced.get(there + ".new") != "x":
+        print("%s is removed before its content is on the disk" % os.path.basename(path))
+    unlink(path)
+
+def other_disk(path, name):
+    raise OSError(errno.EXDEV, "another file system")
+
+os.fsync, os.unlink = noted, checked
+for os.link in (link, other_disk):
+    root = os.path.join(os.path.realpath(sys.argv[1]), os.link.__name__)
+    source, target = os.path.join(root, "source"), os.path.join(root, "target")
+    os.makedirs(source)
+    os.makedirs(target)
+    path = os.path.join(source, "10-flannel.conflist")
+    # The second time, a loss of power has left it in both folders.
+    for again in (False, True):
+        with open(path, "w") as f:
+            f.write("x")
+        if again:
+            unlink(path)
+            link(os.path.join(target, os.path.basename(path)), path)
+        synced.clear()
+        kept.move(path, target)
+        if os.listdir(source) or os.listdir(target) != [os.path.basename(path)] or synced.get(source) != []:
+            print(os.listdir(source), os.listdir(target), synced)
+print("done")
+`
+
+// A configuration that is moved aside has a name at every moment at which the power may fail.
+func TestMovedFilesSurviveALossOfPower(t *testing.T) {
+	if got := strings.TrimSpace(python(t, movedFile, t.TempDir())); got != "done" {
 		t.Error(got)
 	}
 }

@@ -9,6 +9,7 @@ __metaclass__ = type
 import errno
 import json
 import os
+import shutil
 
 
 def boot_id():
@@ -39,6 +40,37 @@ def make_folders(folder):
     sync_folder(above)
 
 
+def sync_file(path):
+    """Returns when what a file contains is on the disk."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def move(path, folder):
+    """Moves a file into a folder. A loss of power leaves it in one of the two folders, or
+    in both."""
+    there = os.path.join(folder, os.path.basename(path))
+    temporary = there + ".new"
+    if os.path.lexists(temporary):
+        os.unlink(temporary)
+    try:
+        os.link(path, temporary)
+    except OSError as e:
+        if e.errno not in (errno.EXDEV, errno.EPERM):  # another file system, or one without links
+            raise
+        shutil.copy2(path, temporary)
+    sync_file(temporary)
+    os.rename(temporary, there)
+    if os.path.lexists(temporary):  # both were names of one file, so that nothing was renamed
+        os.unlink(temporary)
+    sync_folder(folder)
+    os.unlink(path)
+    sync_folder(os.path.dirname(path))
+
+
 def outlives_a_reboot(name):
     """Whether a setting is on a disk. Any other is as it was after a reboot."""
     return name == "tuned" or name.startswith("file /etc/")
@@ -52,11 +84,7 @@ def sync_setting(name):
     path = name[len("file "):]
     if not os.path.exists(path):
         return
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    sync_file(path)
     sync_folder(os.path.dirname(path))
 
 

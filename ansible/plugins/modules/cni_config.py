@@ -57,6 +57,7 @@ import json
 import os
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.cnibench.testbed.plugins.module_utils.kept import make_folders, move, sync_file, sync_folder
 
 OURS = "00-cnibench.conflist"
 
@@ -93,20 +94,23 @@ def main():
         want = None
         moved, source, target = configurations(p["kept_dir"]), p["kept_dir"], p["config_dir"]
     if not module.check_mode:
-        if (moved or want) and not os.path.isdir(target):
-            os.makedirs(target, 0o755)
+        if moved or want:
+            make_folders(target)
         for name in moved:
-            module.atomic_move(os.path.join(source, name), os.path.join(target, name))
+            move(os.path.join(source, name), target)
         if want is None and there is not None:
             os.unlink(ours)
+            sync_folder(p["config_dir"])
         elif want is not None and want != there:
-            if not os.path.isdir(p["config_dir"]):
-                os.makedirs(p["config_dir"], 0o755)
+            make_folders(p["config_dir"])
             with open(ours + ".new", "w") as f:
                 f.write(want)
+            sync_file(ours + ".new")
             os.rename(ours + ".new", ours)
+            sync_folder(p["config_dir"])
         if want is None and os.path.isdir(p["kept_dir"]) and not os.listdir(p["kept_dir"]):
             os.rmdir(p["kept_dir"])
+            sync_folder(os.path.dirname(p["kept_dir"]))
     module.exit_json(changed=bool(moved) or want != there, moved=moved, diff={"before": there or "", "after": want or ""})
 
 
