@@ -232,9 +232,12 @@ func (r *resolver) add(left, right stat.CellSummary, b bounds) {
 // compare adds one with what the records say of it.
 func (r *resolver) compare(c comparison) {
 	difference := r.claim.Measure == differenceMeasure || r.relation.name == "difference_within"
-	if difference {
+	switch {
+	case difference:
 		c.arithmetic, c.moments = true, r.Collector.Difference(c.metric, c.over[0], c.under[0])
-	} else {
+	case r.relation.name == variesMore:
+		c.moments = r.Collector.Spread(c.metric, c.left, c.right)
+	default:
 		c.moments = r.Collector.Contrast(c.metric, c.over, c.under)
 	}
 	if c.moments.NotPositive > 0 {
@@ -242,38 +245,19 @@ func (r *resolver) compare(c comparison) {
 		return
 	}
 	if c.moments.N == 0 {
-		r.miss(name(c.left), fmt.Sprintf("no block has both it and %s", name(c.right)))
+		r.miss(name(c.left), r.noBlock(c))
 		return
 	}
 	c.not = r.claim.Except != nil && r.claim.Except.matchesAny(factorsOf(c.left))
 	r.comparisons = append(r.comparisons, c)
 }
 
-// alone compares a cell with a number, or with what its link can carry.
-func (r *resolver) alone(s stat.CellSummary) {
-	if !r.value(s) {
-		return
+// noBlock says why two cells cannot be compared though both were measured.
+func (r *resolver) noBlock(c comparison) string {
+	if r.relation.name == variesMore {
+		return fmt.Sprintf("fewer than 3 blocks have both it and %s, or one of them does not vary", name(c.right))
 	}
-	metric := metricOf(r.claim.Metric, s)
-	c := comparison{left: s.Cell, metric: metric, bounds: r.bounds(metric), over: []result.Cell{s.Cell}}
-	if r.relation.form == alone {
-		c.arithmetic, c.moments = true, r.Collector.Values(metric, s.Cell)
-		r.comparisons = append(r.comparisons, c)
-		return
-	}
-	var ok bool
-	if c.limit, ok = r.Collector.LinkLimit(s.Cell); !ok {
-		r.miss(name(s.Cell), "what its link can carry is not known")
-		return
-	}
-	c.moments = r.Collector.Contrast(metric, c.over, nil)
-	if c.moments.NotPositive > 0 {
-		r.miss(name(s.Cell), fmt.Sprintf("%d blocks have no value above zero", c.moments.NotPositive))
-		return
-	}
-	c.moments.Mean -= math.Log(c.limit)
-	c.not = r.claim.Except != nil && r.claim.Except.matchesAny(factorsOf(c.left))
-	r.comparisons = append(r.comparisons, c)
+	return fmt.Sprintf("no block has both it and %s", name(c.right))
 }
 
 // series compares cells that differ in one factor alone.

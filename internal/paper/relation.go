@@ -36,6 +36,9 @@ type relation struct {
 	bounds func(c Claim, lowerIsBetter bool) bounds
 }
 
+// variesMore compares spreads and not values.
+const variesMore = "varies_more"
+
 // relations is the one list of them. The schema, the manual, the loader and the
 // verdicts are made from it; a new relation is a new row.
 func relations() []relation {
@@ -53,9 +56,10 @@ func relations() []relation {
 		{"indistinguishable", pairs, []string{"right", "within"}, nil, "left / right is within 1 / (1 + `within`) and 1 + `within`.", func(c Claim, _ bool) bounds { return within(1/(1+c.Within), 1+c.Within) }},
 		{"ratio_within", pairs, []string{"right", "range"}, nil, "left / right is within `range`.", inRange},
 		{"difference_within", pairs, []string{"right", "range"}, nil, "left − right is within `range`, in the metric's base unit.", inRange},
+		{variesMore, pairs, []string{"right"}, amount, "left varies more than right from block to block: the ratio of their spreads is above 1, or 1 + `by`.", up},
 		{"value_within", alone, []string{"range"}, nil, "left is within `range`, in the metric's base unit.", inRange},
-		{"link_share_within", share, []string{"range"}, nil, "left is within `range` as a share of what its link can carry.", inRange},
-		{"fills_link", share, nil, nil, "left reaches 99 % of what its link can carry.", func(Claim, bool) bounds { return within(stat.FillsLink, math.Inf(1)) }},
+		{"link_share_within", share, []string{"range"}, nil, "left is within `range` as a share of what its link can carry. A pod network is not judged where the bare network, too, is shown to stay below the range.", inRange},
+		{"fills_link", share, nil, nil, "left reaches 99 % of what its link can carry. A pod network is not judged where the bare network, too, is shown to reach less.", func(Claim, bool) bounds { return within(stat.FillsLink, math.Inf(1)) }},
 		{"short_of_link", share, nil, nil, "left reaches less than 99 % of what its link can carry.", func(Claim, bool) bounds { return within(0, math.Nextafter(stat.FillsLink, 0)) }},
 		{"rises_with", series, []string{"factor"}, amount, "The last of the left cells by `factor` is more than the first, and no step between is shown to fall by more than 3 %.", up},
 		{"falls_with", series, []string{"factor"}, amount, "The last of the left cells by `factor` is less than the first, and no step between is shown to rise by more than 3 %.", down},

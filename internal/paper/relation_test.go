@@ -16,6 +16,27 @@ func TestSharesOfTheLink(t *testing.T) {
 	word(t, half, at(0.6), Contradicted)
 }
 
+// TestBaselineShortOfTheLink: where even the bare network cannot carry the claimed share
+// of the link, a pod network's share shows the CPU and decides nothing.
+func TestBaselineShortOfTheLink(t *testing.T) {
+	limit := 10e9 * (1500 - 52) / (1500 + 14)
+	most := ends(Claim{Metric: throughput, Left: on("a"), Relation: "link_share_within"}, ptr(0.9), nil)
+	half := ends(Claim{Metric: throughput, Left: on("a"), Relation: "link_share_within"}, nil, ptr(0.5))
+	both := func(pods, host float64) *Results {
+		return (&made{}).add(cellOf("a"), throughput, around(pods*limit)...).add(cellOf("host"), throughput, around(host*limit)...).results()
+	}
+	v := word(t, most, both(0.4, 0.7), NotMeasurable)
+	if !strings.Contains(v.Missing[0].Why, "this machine's CPUs are the limit") {
+		t.Errorf("%+v", v.Missing)
+	}
+	word(t, most, both(0.4, 0.99), Contradicted)
+	word(t, most, both(0.95, 0.99), Reproduced)
+	word(t, half, both(0.4, 0.7), Reproduced) // an upper bound needs no more of the link
+	onHost := most
+	onHost.Left = on("host")
+	word(t, onHost, both(0.4, 0.7), Contradicted)
+}
+
 // TestBeyond: what happens beyond a value is shown only by cells at it and above it.
 func TestBeyond(t *testing.T) {
 	series := func(values map[int]float64) *Results {
@@ -88,5 +109,26 @@ func TestLeans(t *testing.T) {
 	}
 	if v := word(t, claimOf("less", on("a"), on("b")), m.results(), Undecided); v.Leans != Contradicted {
 		t.Errorf("leans %q", v.Leans)
+	}
+}
+
+// TestVariesMore compares spreads, whatever the values are.
+func TestVariesMore(t *testing.T) {
+	spread := func(by float64) []float64 {
+		var out []float64
+		for _, d := range []float64{1, -0.5, -1, 0.5, 0.9, -0.8, 0.7, -0.9, 1, -1} {
+			out = append(out, 1e9*(1+by*d))
+		}
+		return out
+	}
+	both := func(a, b float64) *Results {
+		return (&made{}).add(cellOf("a"), throughput, spread(a)...).add(cellOf("b"), throughput, spread(b)...).results()
+	}
+	c := claimOf(variesMore, on("a"), on("b"))
+	word(t, c, both(0.2, 0.02), Reproduced)
+	word(t, c, both(0.02, 0.2), Contradicted)
+	v := word(t, c, both(0.2, 0), NotMeasurable)
+	if !strings.Contains(v.Missing[0].Why, "does not vary") {
+		t.Errorf("%+v", v.Missing)
 	}
 }

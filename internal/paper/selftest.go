@@ -17,6 +17,7 @@ import (
 const (
 	madeBlocks = 3
 	madeSweeps = 2000
+	madeSpread = 1e-3
 	// inside is how far within its bounds a made-up value is put, as a share or in
 	// logarithms; narrower bounds are halved.
 	inside = 0.05
@@ -172,7 +173,7 @@ func (m *invented) results() *Results {
 	seconds := 1.0
 	for block := range madeBlocks {
 		for i, v := range m.variables {
-			value := m.values[i]
+			value := m.inBlock(i, block)
 			sample := result.Sample{Schema: 1, ID: "made-up", Block: block + 1, Attempt: 1, Cell: v.cell, Status: result.StatusOK,
 				MeasuredSeconds: &seconds, Metrics: map[string]float64{v.metric: value},
 				// Derived metrics are looked for only where a probe was read, and those of
@@ -182,6 +183,16 @@ func (m *invented) results() *Results {
 		}
 	}
 	return &Results{Known: m.known.Names, Analysis: k.Analyse(), Collector: k}
+}
+
+// inBlock is a value in a block: the same in all, or, where spreads are compared, one that
+// varies by as much as the value says.
+func (m *invented) inBlock(i, block int) float64 {
+	if m.claim.Relation != variesMore {
+		return m.values[i]
+	}
+	start := m.start(m.variables[i].metric)
+	return start * math.Exp(madeSpread*m.values[i]/start*float64(block%2))
 }
 
 // adjust changes the values until each comparison holds, or none does; false where they

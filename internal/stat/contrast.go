@@ -76,6 +76,55 @@ func (k *Collector) Difference(metric string, left, right result.Cell) Moments {
 	return momentsOfValues(values(differencesOf(k.c.seriesOf(left, metric), k.c.seriesOf(right, metric))))
 }
 
+// Spread is the logarithm of a quotient of two spreads: by how much the metric of left
+// varies from block to block, divided by the same of right; metrics as for Contrast. The
+// spread of a cell is the mean distance of its logarithms from their median, as in Brown
+// and Forsythe's test, because it keeps its level where values are not normally
+// distributed (Robust tests for the equality of variances, JASA 69, 1974). The interval
+// is the delta method's, in the blocks that have both. There is none below three blocks,
+// or where a cell does not vary at all. Analyse must have been called before.
+func (k *Collector) Spread(metric string, left, right result.Cell) Moments {
+	return spreadOf(k.c.seriesOf(left, metric), k.c.seriesOf(right, metric))
+}
+
+// spreadOf is Spread of two series.
+func spreadOf(a, b []point) Moments {
+	over, notPositiveOver := deviations(inBoth(a, b, func(x, _ float64) (float64, bool) { return x, true }))
+	under, notPositiveUnder := deviations(inBoth(a, b, func(_, y float64) (float64, bool) { return y, true }))
+	if n := notPositiveOver + notPositiveUnder; n > 0 {
+		return Moments{NotPositive: n}
+	}
+	x, y := momentsOfValues(over).Mean, momentsOfValues(under).Mean
+	if len(over) < 3 || x <= 0 || y <= 0 {
+		return Moments{}
+	}
+	terms := make([]float64, len(over))
+	for i := range terms {
+		terms[i] = math.Log(x/y) + over[i]/x - under[i]/y
+	}
+	return momentsOfValues(terms)
+}
+
+// deviations are the distances of logarithms from their median, or how many values have
+// no logarithm.
+func deviations(points []point) (distances []float64, notPositive int) {
+	for _, p := range points {
+		if p.value <= 0 {
+			notPositive++
+			continue
+		}
+		distances = append(distances, math.Log(p.value))
+	}
+	if notPositive > 0 || len(distances) == 0 {
+		return nil, notPositive
+	}
+	middle := medianOf(distances)
+	for i := range distances {
+		distances[i] = math.Abs(distances[i] - middle)
+	}
+	return distances, 0
+}
+
 // Values are the moments of the metric itself in one cell; metrics as for
 // Contrast. Analyse must have been called before.
 func (k *Collector) Values(metric string, cell result.Cell) Moments {

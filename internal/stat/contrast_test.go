@@ -2,6 +2,7 @@ package stat
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/result"
@@ -33,5 +34,50 @@ func TestContrastIsOfNoSelection(t *testing.T) {
 	}
 	if _, _, ok := m.Interval(0.95); ok {
 		t.Error("there is an interval of nothing")
+	}
+}
+
+// TestSpread: of cells that vary alike, few are shown to vary differently, also where
+// values are far from normally distributed; of cells that do not, most are.
+func TestSpread(t *testing.T) {
+	a, b := rrOf("bridge"), rrOf(result.HostNetwork)
+	const rate, rounds, blocks = "transactions_per_second", 4000, 12
+	random := rand.New(rand.NewPCG(1, 2))
+	shapes := map[string]func() float64{
+		"normal": random.NormFloat64,
+		"two modes": func() float64 {
+			return float64(2*random.IntN(2)-1) + 0.3*random.NormFloat64()
+		},
+		"long tail": func() float64 { return random.ExpFloat64() - 1 },
+	}
+	for name, shape := range shapes {
+		shown := func(times float64) (share float64) {
+			for range rounds {
+				over, under := make([]point, blocks), make([]point, blocks)
+				for block := range blocks {
+					over[block] = point{block, 100 * math.Exp(0.02*times*shape())}
+					under[block] = point{block, 300 * math.Exp(0.02*shape())}
+				}
+				if low, high, ok := spreadOf(over, under).Interval(0.95); ok && (low > 0 || high < 0) {
+					share += 1.0 / rounds
+				}
+			}
+			return share
+		}
+		if wrong, right := shown(1), shown(4); wrong > 0.1 || right < 0.7 {
+			t.Errorf("%s: %.3f shown to differ that do not, %.3f of those that do", name, wrong, right)
+		} else {
+			t.Logf("%s: %.3f, %.3f", name, wrong, right)
+		}
+	}
+	k := NewCollector(Options{})
+	for block := 1; block <= 5; block++ {
+		for _, s := range []result.Sample{okSample(a, block, metrics{rate: 100}), okSample(b, block, metrics{rate: float64(block)})} {
+			k.Add(&s)
+		}
+	}
+	k.Analyse()
+	if m := k.Spread(rate, a, b); m.N != 0 {
+		t.Errorf("a cell without spread is compared: %+v", m)
 	}
 }
