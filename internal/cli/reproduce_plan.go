@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,11 @@ import (
 // What a time budget makes of a paper's campaign: short samples, and as many blocks as
 // an interval needs, in most of the time; the rest goes for building the lab.
 const (
-	budgetSampling  = "sampling: {seconds: 0.5, warmup_seconds: 0.1, slices: 3%s, min_blocks: %d, max_blocks: 60, max_seconds: %g}"
+	budgetSampling = "sampling: {seconds: %g, warmup_seconds: 0.1, slices: 3%s, min_blocks: %d, max_blocks: 60, max_seconds: %g}"
+	budgetSeconds  = 0.5
+	// budgetStarved is for papers with background streams. A stream that gets its share of
+	// a full CPU beside hundreds of others may receive nothing for half a second.
+	budgetStarved   = 2.0
 	budgetBlocks    = 4
 	budgetMeasuring = 0.8
 	// budgetExplaining is for papers with claims that only explaining windows decide.
@@ -45,7 +50,11 @@ func budgetCampaign(p paper.Paper, budget time.Duration) ([]byte, error) {
 	if slices.ContainsFunc(p.Claims, explained) {
 		explaining = budgetExplaining
 	}
-	sampling := fmt.Sprintf(budgetSampling, explaining, budgetBlocks, budgetMeasuring*budget.Seconds())
+	seconds := budgetSeconds
+	if slices.ContainsFunc(p.Used, func(c result.Cell) bool { return c.BackgroundStreams > 0 }) {
+		seconds = budgetStarved
+	}
+	sampling := fmt.Sprintf(budgetSampling, seconds, explaining, budgetBlocks, budgetMeasuring*budget.Seconds())
 	line := regexp.MustCompile(`(?m)^sampling:.*$`)
 	text := string(p.Campaign)
 	switch {
@@ -95,8 +104,11 @@ func prospects(ctx context.Context, c campaign.Campaign, allowTuning bool) paper
 	for _, name := range c.Profiles {
 		profiles[name] = untakenHere(name, allowTuning)
 	}
+	t.Refuses = func(cell result.Cell) string {
+		return cmp.Or(networks[cell.Network], tools[cell.Workload], proxies[cell.ServiceProxy])
+	}
 	t.Lacks = func(cell result.Cell, metric string) string {
-		why := []string{networks[cell.Network], tools[cell.Workload], profiles[cell.Profile], proxies[cell.ServiceProxy]}
+		why := []string{t.Refuses(cell), profiles[cell.Profile]}
 		switch {
 		case strings.HasPrefix(metric, "cycles_"), strings.HasPrefix(metric, "instructions_"):
 			why = append(why, probes["counters"])
@@ -190,7 +202,8 @@ func (f reproduceFlags) withinBudget(p paper.Paper, t paper.Testbed, w io.Writer
 			continue
 		}
 		fmt.Fprintf(w, "in %s: the %d cells of %d claims, %s a block\n", shortDuration(f.budget), len(cells), claims, one.Round(time.Second))
-		return cells, nil
+		// Those that cannot be measured take no time. Their records have the reason.
+		return append(cells, p.Refused(t)...), nil
 	}
 }
 

@@ -24,6 +24,9 @@ type Prospect struct {
 type Testbed struct {
 	// Lacks says why a cell, or a metric of it, cannot be had; "" where it can.
 	Lacks func(c result.Cell, metric string) string
+	// Refuses says why a cell cannot be built or driven at all, so that it takes no time:
+	// a run records it once, with the reason. Nil where nothing is refused.
+	Refuses func(c result.Cell) string
 	// Cost is what one sample of a cell takes.
 	Cost func(result.Cell) time.Duration
 }
@@ -54,8 +57,30 @@ func (p Paper) Prospects(t Testbed) []Prospect {
 // cheapest first, findings and numbers before the rest, and claims that it can only
 // contradict last. Cells that claims share are measured once.
 func (p Paper) Within(block time.Duration, t Testbed) (cells []result.Cell, claims int) {
+	chosen, claims := p.chosen(block, t)
+	for _, c := range p.Used { // in the order of the plan
+		if chosen[c] {
+			cells = append(cells, c)
+		}
+	}
+	return cells, claims
+}
+
+// Refused are the cells of a paper that a testbed refuses.
+func (p Paper) Refused(t Testbed) []result.Cell {
+	var cells []result.Cell
+	for _, c := range p.Used {
+		if t.Refuses != nil && t.Refuses(c) != "" {
+			cells = append(cells, c)
+		}
+	}
+	return cells
+}
+
+// chosen are the cells of Within.
+func (p Paper) chosen(block time.Duration, t Testbed) (chosen map[result.Cell]bool, claims int) {
 	open := slices.DeleteFunc(p.Prospects(t), func(x Prospect) bool { return x.Why != "" && !x.Part })
-	chosen := map[result.Cell]bool{}
+	chosen = map[result.Cell]bool{}
 	cost := func(x Prospect) (sum time.Duration) {
 		for _, c := range x.Cells {
 			if !chosen[c] {
@@ -79,12 +104,7 @@ func (p Paper) Within(block time.Duration, t Testbed) (cells []result.Cell, clai
 		}
 		open = slices.Delete(open, best, best+1)
 	}
-	for _, c := range p.Used { // in the order of the plan
-		if chosen[c] {
-			cells = append(cells, c)
-		}
-	}
-	return cells, claims
+	return chosen, claims
 }
 
 // openConfidence is that at which a run takes a claim for decided and spends its time on

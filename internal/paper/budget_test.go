@@ -99,3 +99,23 @@ func TestUsedCells(t *testing.T) {
 		t.Error("no cell is used")
 	}
 }
+
+// TestRefusedCells: cells that a testbed refuses are recorded whatever the budget, so that
+// the report gives their reason and not the budget.
+func TestRefusedCells(t *testing.T) {
+	p := load(t, "lim2020")
+	if got := p.Refused(second()); len(got) != 0 {
+		t.Errorf("nothing is refused: %v", got)
+	}
+	lab := second()
+	lab.Refuses = func(c result.Cell) string {
+		if c.Network == "weave/fastdp" {
+			return "kernel has no openvswitch"
+		}
+		return ""
+	}
+	got := p.Refused(lab)
+	if len(got) == 0 || slices.ContainsFunc(got, func(c result.Cell) bool { return c.Network != "weave/fastdp" }) {
+		t.Errorf("%v", got)
+	}
+}
