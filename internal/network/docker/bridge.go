@@ -3,6 +3,7 @@ package docker
 import (
 	"context"
 	_ "embed"
+	"net/netip"
 
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
@@ -32,13 +33,14 @@ func Bridge() network.Network {
 			if err := network.KubernetesNode(self); err != nil {
 				return err
 			}
-			return dataplane.Restore(ctx, self, filter(), nat(self))
+			return dataplane.Restore(ctx, self, filter(), nat(self.PodCIDR))
 		},
 	}
 	n.Conflist = network.Template(bridgeConflist, n)
 	return n
 }
 
+// filter is the daemon's table for docker0.
 func filter() *dataplane.Table {
 	t := &dataplane.Table{Name: "filter", Policy: map[string]string{"FORWARD": "DROP"}}
 	t.Chain("DOCKER")
@@ -55,11 +57,12 @@ func filter() *dataplane.Table {
 	return t
 }
 
-func nat(self network.Node) *dataplane.Table {
+// nat is the daemon's table for docker0 with a subnet.
+func nat(subnet netip.Prefix) *dataplane.Table {
 	t := &dataplane.Table{Name: "nat"}
 	t.Chain("DOCKER", "-i docker0 -j RETURN")
 	t.Add("PREROUTING", "-m addrtype --dst-type LOCAL -j DOCKER")
 	t.Add("OUTPUT", "! -d 127.0.0.0/8 -m addrtype --dst-type LOCAL -j DOCKER")
-	t.Add("POSTROUTING", "-s "+self.PodCIDR.String()+" ! -o docker0 -j MASQUERADE")
+	t.Add("POSTROUTING", "-s "+subnet.String()+" ! -o docker0 -j MASQUERADE")
 	return t
 }

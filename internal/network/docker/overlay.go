@@ -37,19 +37,21 @@ func Overlay() network.Network {
 		Kind:          result.KindOwnPlugin,
 		Name:          "docker/overlay",
 		Summary:       "Docker's overlay: on each node a bridge and VXLAN in a namespace of their own, one subnet for all nodes",
-		Model:         "Docker Engine 27 (moby libnetwork/drivers/overlay; containers by this program's plugin cnibench-docker-overlay)",
-		LeavesOut:     "the second device to docker_gwbridge, encryption, services by ipvs, gossip (entries are set)",
+		Model:         "Docker Engine 27 (moby libnetwork/drivers/overlay, resolver_unix.go; containers by this program's plugin cnibench-docker-overlay)",
+		LeavesOut:     "the second device to docker_gwbridge and its rules, encryption, services by ipvs, gossip (entries are set), the embedded DNS server (its rules in containers are there)",
 		NoServices:    "Docker has none of Kubernetes' services",
 		NoHostPaths:   "a container of an overlay has a node's side by its second device alone, docker_gwbridge, which is left out",
 		Encapsulation: "vxlan",
 		Overhead:      dockerOverhead,
-		Needs:         []netns.Feature{netns.Veth(), netns.Bridge(), netns.VXLAN()},
+		Needs:         []netns.Feature{netns.Veth(), netns.Bridge(), netns.VXLAN(), dataplane.IPTablesTool(), netns.NFTables(), netns.Conntrack()},
 		Plugins:       []string{"host-local"},
-		SetUp: func(_ context.Context, self network.Node, _ []network.Node) error {
+		SetUp: func(ctx context.Context, self network.Node, _ []network.Node) error {
 			if err := sandboxUp(self); err != nil {
 				return fmt.Errorf("overlay of %s: %w", self.Name, err)
 			}
-			return nil
+			// The daemon's rules are for docker0, but with them the node tracks the
+			// tunnel's packets too.
+			return dataplane.Restore(ctx, self, filter(), nat(bridgeDefault().Masked()))
 		},
 		PodsAdded: func(_ context.Context, self network.Node, nodes []network.Node, pods []network.Pod) error {
 			return peers(self, nodes, pods)

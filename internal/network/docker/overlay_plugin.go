@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"context"
 	"crypto/sha1"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,8 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/dataplane"
 	"github.com/cnibench/cnibench/internal/network/plugin"
 )
 
@@ -46,10 +49,33 @@ func overlayAdd(args *skel.CmdArgs) (err error) {
 	if err != nil {
 		return err
 	}
+	// The rules are loaded where args.Netns is; no other field of a node is used.
+	pod := network.Node{Name: "container " + args.ContainerID, NS: netns.NS{Name: filepath.Base(args.Netns), Path: args.Netns}}
+	if err := dataplane.Restore(context.Background(), pod, resolver()); err != nil {
+		return err
+	}
 	result.IPs[0].Interface, result.IPs[0].Gateway = current.Int(0), nil
 	result.Interfaces = []*current.Interface{{Name: args.IfName, Sandbox: args.Netns, Mac: mac(address).String()}}
 	result.Routes = nil
 	return types.PrintResult(result, conf.CNIVersion)
+}
+
+// resolver is what setupIPTable of moby's libnetwork/resolver_unix.go loads in each
+// container of a network that users made: queries to 127.0.0.11 reach the ports of the
+// embedded DNS server, which is left out. The rules are passed once for each connection,
+// but with them every packet of the container is tracked, which is what they cost.
+func resolver() *dataplane.Table {
+	const tcp, udp = "40001", "40002" // the server takes any free ones
+	t := &dataplane.Table{Name: "nat"}
+	t.Chain("DOCKER_OUTPUT",
+		"-d 127.0.0.11 -p tcp --dport 53 -j DNAT --to-destination 127.0.0.11:"+tcp,
+		"-d 127.0.0.11 -p udp --dport 53 -j DNAT --to-destination 127.0.0.11:"+udp)
+	t.Chain("DOCKER_POSTROUTING",
+		"-s 127.0.0.11 -p tcp --sport "+tcp+" -j SNAT --to-source :53",
+		"-s 127.0.0.11 -p udp --sport "+udp+" -j SNAT --to-source :53")
+	t.Add("OUTPUT", "-d 127.0.0.11 -j DOCKER_OUTPUT")
+	t.Add("POSTROUTING", "-d 127.0.0.11 -j DOCKER_POSTROUTING")
+	return t
 }
 
 // veth makes the pair, one end in the pod, the other on the overlay's
