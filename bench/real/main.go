@@ -1,6 +1,6 @@
 // Command real compares the networks that cnibench rebuilt with the real ones, from a
 // recorded run of examples/real.yaml: real ÷ model inside blocks, with intervals, in the
-// traffic that gets through and in the CPU time of both ends for it.
+// traffic that gets through and in the CPU time of both ends' own processes for it.
 //
 //	cnibench run examples/real.yaml && go run ./bench/real results/latest
 package main
@@ -22,6 +22,8 @@ const (
 	confidence = 0.95
 	// margin is the distance that the document explains, if a pair has it.
 	margin = 0.05
+	// own is what the CPU time of the ends alone begins with: it is read in the slices.
+	own = "own_"
 )
 
 // pair is a model and a real network that carries packets in the same way.
@@ -88,9 +90,13 @@ func rowsOf(collector *stat.Collector, cells map[result.Cell]bool) []string {
 			if !cells[real] {
 				continue
 			}
-			rate, cost := "throughput_bits_per_second", stat.CPUPerByte
+			if collector.Contrast("throughput_bits_per_second", []result.Cell{real}, []result.Cell{model}).N+
+				collector.Contrast("transactions_per_second", []result.Cell{real}, []result.Cell{model}).N == 0 {
+				continue // one of them is unsupported on this path
+			}
+			rate, cost := "throughput_bits_per_second", own+stat.CPUPerByte
 			if collector.Values("transactions_per_second", model).N > 0 {
-				rate, cost = "transactions_per_second", stat.CPUPerTransaction
+				rate, cost = "transactions_per_second", own+stat.CPUPerTransaction
 			}
 			rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s | %s | %s |", named(p.model), named(p.real), model.Placement, model.Traffic(),
 				ratio(collector, rate, real, model), ratio(collector, cost, real, model)))
