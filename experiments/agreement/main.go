@@ -3,7 +3,7 @@
 // both agree within 3 %. Both ends run on one CPU and under one congestion control, in
 // slices, so that the networks alone can differ.
 //
-//	go run ./bench/agreement        # about ten minutes; needs root and make cluster-binaries
+//	go run ./experiments/agreement        # about ten minutes; needs root and make cluster-binaries
 package main
 
 import (
@@ -46,7 +46,7 @@ func main() {
 		os.Exit(exit)
 	}
 	if len(os.Args) == 4 && os.Args[1] == deepVerb {
-		fmt.Fprintln(os.Stderr, "bench/agreement:", deep(os.Args[2], os.Args[3])) // it came back, so it failed
+		fmt.Fprintln(os.Stderr, "experiments/agreement:", deep(os.Args[2], os.Args[3])) // it came back, so it failed
 		os.Exit(1)
 	}
 	blocks := flag.Int("blocks", 12, "how often each cell is measured")
@@ -58,14 +58,14 @@ func main() {
 	flag.Parse()
 	asked, err := regexp.Compile(*only)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench/agreement: -only:", err)
+		fmt.Fprintln(os.Stderr, "experiments/agreement: -only:", err)
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err = run(ctx, pairs(asked), campaign.Sampling{SliceSeconds: 0.02, Slices: *slices, MinBlocks: *blocks, MaxBlocks: *blocks, Retries: 1}, setting{*seed, !*confined, *rules})
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench/agreement:", err)
+		fmt.Fprintln(os.Stderr, "experiments/agreement:", err)
 		os.Exit(1)
 	}
 }

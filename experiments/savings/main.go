@@ -3,8 +3,8 @@
 // protocols of published benchmarks, which measure one network after the other.
 // Both are taken from one long recorded run, recorded.csv, from many beginnings.
 //
-//	go run ./bench/savings                   # the table
-//	go run ./bench/savings -from results/x   # make recorded.csv of a result directory
+//	go run ./experiments/savings                   # the table
+//	go run ./experiments/savings -from results/x   # make recorded.csv of a result directory
 package main
 
 import (
@@ -36,7 +36,7 @@ func main() {
 
 func run(w io.Writer, from string) error {
 	if from != "" {
-		return record(from, "bench/savings/recorded.csv")
+		return record(from, "experiments/savings/recorded.csv")
 	}
 	rec, err := read(strings.NewReader(recorded))
 	if err != nil {

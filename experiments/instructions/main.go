@@ -3,7 +3,7 @@
 // qemu, whose clock is made to advance by one nanosecond for each instruction
 // (-icount), and the labs are built in there. What it prints is docs/instructions.md.
 //
-//	go run ./bench/instructions -o docs/instructions.md   # needs root; takes half an hour
+//	go run ./experiments/instructions -o docs/instructions.md   # needs root; takes half an hour
 package main
 
 import (

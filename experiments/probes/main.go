@@ -41,7 +41,7 @@ func main() {
 	err := run(ctx, os.Stdout, *blocks, time.Duration(*seconds*float64(time.Second)))
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench/probes:", err)
+		fmt.Fprintln(os.Stderr, "experiments/probes:", err)
 		os.Exit(1)
 	}
 }

@@ -2,8 +2,8 @@
 // two of the runs: whatever differs between them is not the networks'. With -neighbour
 // every second run has a neighbour that burns half of one CPU in bursts.
 //
-//	go run ./bench/repeat                          # five quickstarts, about ten minutes; needs root and a quiet machine
-//	go run ./bench/repeat -n 4 -neighbour          # two quiet ones, two with a neighbour
+//	go run ./experiments/repeat                          # five quickstarts, about ten minutes; needs root and a quiet machine
+//	go run ./experiments/repeat -n 4 -neighbour          # two quiet ones, two with a neighbour
 package main
 
 import (

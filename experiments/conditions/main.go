@@ -3,7 +3,7 @@
 // with all. For each it prints how long a campaign would take until every
 // efficiency is known to ± 2 %.
 //
-//	go run ./bench/conditions        # about six minutes; needs root and a quiet machine
+//	go run ./experiments/conditions        # about six minutes; needs root and a quiet machine
 package main
 
 import (

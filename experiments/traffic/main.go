@@ -37,7 +37,7 @@ func main() {
 	err := run(ctx, os.Stdout, options{*rounds, *seconds, *only, *markdown, *congestion, *own})
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench/traffic:", err)
+		fmt.Fprintln(os.Stderr, "experiments/traffic:", err)
 		os.Exit(1)
 	}
 }

@@ -36,7 +36,7 @@ func main() {
 	err := run(ctx, os.Stdout, *rounds, *pods, *large)
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench/lab:", err)
+		fmt.Fprintln(os.Stderr, "experiments/lab:", err)
 		os.Exit(1)
 	}
 }

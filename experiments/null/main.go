@@ -1,7 +1,7 @@
 // Command null runs A/A campaigns in the lab, one after the other, and counts
 // how many differences they found where there is none.
 //
-//	go run ./bench/null        # ten campaigns of a minute; needs root
+//	go run ./experiments/null        # ten campaigns of a minute; needs root
 package main
 
 import (

@@ -2,7 +2,7 @@
 // slices of one connection differ by, what blocks differ by, and what is left when a cell
 // is divided by its baseline inside blocks.
 //
-//	go run ./bench/variance results/latest
+//	go run ./experiments/variance results/latest
 package main
 
 import (
