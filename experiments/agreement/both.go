@@ -6,19 +6,19 @@ import (
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed"
-	kubebed "github.com/cnibench/cnibench/internal/testbed/kube"
+	"github.com/cnibench/cnibench/internal/testbed/cluster"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
-	"github.com/cnibench/cnibench/internal/testbed/lab/kubernetes"
+	"github.com/cnibench/cnibench/internal/testbed/labkubernetes"
 )
 
 // both is the lab's networks of namespaces and its clusters as one testbed. Clusters
 // that are not measured are frozen.
 type both struct {
 	lab  *lab.Lab
-	kube *kubebed.Bed
+	kube *cluster.Bed
 	labs lab.Options
 	// clusters are those that stand.
-	clusters []kubernetes.Spec
+	clusters []labkubernetes.Spec
 	// rules is the cluster whose nodes' rules the lab's nodes get, "": none.
 	rules string
 	// runs is the cluster that goes on, "" none; all: every one does.

@@ -25,14 +25,14 @@ import (
 	"github.com/cnibench/cnibench/internal/cni"
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/image"
-	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/kubeclient"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
-	kubebed "github.com/cnibench/cnibench/internal/testbed/kube"
+	"github.com/cnibench/cnibench/internal/testbed/cluster"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
-	"github.com/cnibench/cnibench/internal/testbed/lab/kubernetes"
+	"github.com/cnibench/cnibench/internal/testbed/labkubernetes"
 	"github.com/cnibench/cnibench/internal/traffic"
 	"github.com/cnibench/cnibench/internal/workload"
 )
@@ -108,8 +108,8 @@ func run(ctx context.Context, pairs []pair, sampling campaign.Sampling, how sett
 	if err != nil {
 		return err
 	}
-	bed, err := kubebed.Open(kubebed.Options{
-		Clusters: named, Image: image.Name(imageVersion, false), Connect: kube.Connect, Patience: kubebed.Patience, Say: say,
+	bed, err := cluster.Open(cluster.Options{
+		Clusters: named, Image: image.Name(imageVersion, false), Connect: kubeclient.Connect, Patience: cluster.Patience, Say: say,
 		Unconfined: how.unconfined,
 	})
 	if err != nil {
@@ -135,16 +135,16 @@ func run(ctx context.Context, pairs []pair, sampling campaign.Sampling, how sett
 }
 
 // up brings the clusters up, beside each other.
-func up(ctx context.Context, labs lab.Options, specs []kubernetes.Spec, program, dir string) ([]campaign.Cluster, error) {
+func up(ctx context.Context, labs lab.Options, specs []labkubernetes.Spec, program, dir string) ([]campaign.Cluster, error) {
 	var named []campaign.Cluster
 	g, ctx := errgroup.WithContext(ctx)
 	for _, c := range specs {
-		o := kubernetes.Options{
-			Lab: labs, BinDirs: kubernetes.BinDirs(""), Self: program, Version: imageVersion, Kubeconfig: filepath.Join(dir, c.Name+".kubeconfig"),
+		o := labkubernetes.Options{
+			Lab: labs, BinDirs: labkubernetes.BinDirs(""), Self: program, Version: imageVersion, Kubeconfig: filepath.Join(dir, c.Name+".kubeconfig"),
 		}
 		named = append(named, campaign.Cluster{Name: c.Name, Kubeconfig: o.Kubeconfig})
 		g.Go(func() error {
-			if _, err := kubernetes.Up(ctx, o, c); err != nil || c.Name != bare {
+			if _, err := labkubernetes.Up(ctx, o, c); err != nil || c.Name != bare {
 				return err
 			}
 			return strip(ctx, labs, c.Name)
@@ -165,11 +165,11 @@ func down(ctx context.Context, labs lab.Options) error {
 
 // clusters are those that are held against the lab. The name says what a cell's
 // lab network is, before the plus, and what carries services out.
-func clusters() []kubernetes.Spec {
-	one := func(name, cni, proxy string) kubernetes.Spec {
-		return kubernetes.Spec{Name: name, CNI: cni, KubeProxy: proxy, Link: "unshaped", MTU: 1500, Nodes: 2}
+func clusters() []labkubernetes.Spec {
+	one := func(name, cni, proxy string) labkubernetes.Spec {
+		return labkubernetes.Spec{Name: name, CNI: cni, KubeProxy: proxy, Link: "unshaped", MTU: 1500, Nodes: 2}
 	}
-	return []kubernetes.Spec{
+	return []labkubernetes.Spec{
 		one("bridge", "bridge", "none"), one(bare, "bridge", "none"), one("bridge-iptables", "bridge", "iptables"),
 		one("flannel", "flannel/vxlan", "none"), one("flannel-nftables", "flannel/vxlan", "nftables"),
 	}
@@ -198,8 +198,8 @@ func (p pair) String() string {
 }
 
 // needed are the clusters of pairs.
-func needed(pairs []pair) []kubernetes.Spec {
-	return slices.DeleteFunc(clusters(), func(c kubernetes.Spec) bool {
+func needed(pairs []pair) []labkubernetes.Spec {
+	return slices.DeleteFunc(clusters(), func(c labkubernetes.Spec) bool {
 		return !slices.ContainsFunc(pairs, func(p pair) bool { return p.kube.Cluster == c.Name })
 	})
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/exec"
-	"github.com/cnibench/cnibench/internal/testbed/hosts"
+	"github.com/cnibench/cnibench/internal/testbed/baremetal"
 )
 
 func hostsCommand(stderr io.Writer) *cobra.Command {
@@ -30,13 +30,13 @@ kill, reset does.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	putBack := func(bed *hosts.Bed, ctx context.Context) error { return destroy(ctx, bed, stderr) }
+	putBack := func(bed *baremetal.Bed, ctx context.Context) error { return destroy(ctx, bed, stderr) }
 	for _, step := range []struct {
 		name, short, done string
-		do                func(*hosts.Bed, context.Context) error
+		do                func(*baremetal.Bed, context.Context) error
 	}{
-		{"bootstrap", "ask every host whether it can be used, and put back what a killed run left", "the hosts can be used", (*hosts.Bed).Bootstrap},
-		{"deploy", "copy this program to client and server", "cnibench is on client and server", (*hosts.Bed).Deploy},
+		{"bootstrap", "ask every host whether it can be used, and put back what a killed run left", "the hosts can be used", (*baremetal.Bed).Bootstrap},
+		{"deploy", "copy this program to client and server", "cnibench is on client and server", (*baremetal.Bed).Deploy},
 		{"destroy", "remove what was copied and put all settings back", "the hosts are as they were", putBack},
 		{"reset", "as destroy, after a run that was killed", "the hosts are as they were", putBack},
 	} {
@@ -46,7 +46,7 @@ kill, reset does.`,
 	return cmd
 }
 
-func hostStep(stderr io.Writer, name, short, done string, do func(*hosts.Bed, context.Context) error) *cobra.Command {
+func hostStep(stderr io.Writer, name, short, done string, do func(*baremetal.Bed, context.Context) error) *cobra.Command {
 	var f hostFlags
 	cmd := &cobra.Command{
 		Use:     name,
@@ -54,7 +54,7 @@ func hostStep(stderr io.Writer, name, short, done string, do func(*hosts.Bed, co
 		Example: "  cnibench hosts " + name + " --inventory hosts.yml",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withHosts(cmd.Context(), f, stderr, func(bed *hosts.Bed) error {
+			return withHosts(cmd.Context(), f, stderr, func(bed *baremetal.Bed) error {
 				if err := do(bed, cmd.Context()); err != nil {
 					return err
 				}
@@ -75,14 +75,14 @@ func hostsCollect(stderr io.Writer) *cobra.Command {
 		Example: "  cnibench hosts collect results/matrix --inventory hosts.yml",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withHosts(cmd.Context(), f, stderr, func(bed *hosts.Bed) error { return collect(cmd.Context(), bed, args[0], stderr) })
+			return withHosts(cmd.Context(), f, stderr, func(bed *baremetal.Bed) error { return collect(cmd.Context(), bed, args[0], stderr) })
 		},
 	}
 	f.add(cmd.Flags())
 	return cmd
 }
 
-func collect(ctx context.Context, bed *hosts.Bed, dir string, stderr io.Writer) error {
+func collect(ctx context.Context, bed *baremetal.Bed, dir string, stderr io.Writer) error {
 	if err := bed.Collect(ctx, dir); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func collect(ctx context.Context, bed *hosts.Bed, dir string, stderr io.Writer) 
 }
 
 // withHosts opens the inventory's testbed for f.
-func withHosts(ctx context.Context, flags hostFlags, stderr io.Writer, f func(*hosts.Bed) error) error {
+func withHosts(ctx context.Context, flags hostFlags, stderr io.Writer, f func(*baremetal.Bed) error) error {
 	runner := exec.NewRunner()
 	defer runner.Close()
 	bed, err := openHosts(ctx, runner, flags, stderr)
@@ -101,7 +101,7 @@ func withHosts(ctx context.Context, flags hostFlags, stderr io.Writer, f func(*h
 	return errors.Join(f(bed), bed.Release())
 }
 
-func openHosts(ctx context.Context, runner *exec.Runner, f hostFlags, stderr io.Writer) (*hosts.Bed, error) {
+func openHosts(ctx context.Context, runner *exec.Runner, f hostFlags, stderr io.Writer) (*baremetal.Bed, error) {
 	if f.inventory == "" {
 		return nil, usageError{errors.New("--inventory FILE is needed: an Ansible inventory with a host in each of the groups client and server")}
 	}
@@ -112,14 +112,14 @@ func openHosts(ctx context.Context, runner *exec.Runner, f hostFlags, stderr io.
 	if err != nil {
 		return nil, err
 	}
-	cleared, err := hosts.ClearScratch()
+	cleared, err := baremetal.ClearScratch()
 	if err != nil {
 		return nil, err
 	}
 	for _, path := range cleared {
 		fmt.Fprintf(stderr, "cleared what a killed command left: %s\n", path)
 	}
-	return hosts.Open(ctx, hosts.Options{
+	return baremetal.Open(ctx, baremetal.Options{
 		Runner: runner, Program: self, Inventory: f.inventory, KeepGoing: f.keepGoing,
 		Say: sayOn(stderr),
 	})

@@ -11,15 +11,15 @@ import (
 	"net/url"
 
 	"github.com/cnibench/cnibench/internal/campaign"
-	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/kubeclient"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/testbed/hosts"
-	kubebed "github.com/cnibench/cnibench/internal/testbed/kube"
+	"github.com/cnibench/cnibench/internal/testbed/baremetal"
+	"github.com/cnibench/cnibench/internal/testbed/cluster"
 )
 
 // joinCluster lets hosts be measured as the nodes of the Kubernetes that they are,
 // and gives the campaign with the network that it has.
-func joinCluster(ctx context.Context, bed *hosts.Bed, c campaign.Campaign, f runFlags, stderr io.Writer) (campaign.Campaign, error) {
+func joinCluster(ctx context.Context, bed *baremetal.Bed, c campaign.Campaign, f runFlags, stderr io.Writer) (campaign.Campaign, error) {
 	if err := bed.Bootstrap(ctx); err != nil {
 		return c, err
 	}
@@ -56,12 +56,12 @@ func joinCluster(ctx context.Context, bed *hosts.Bed, c campaign.Campaign, f run
 }
 
 // connectCluster uses the kubeconfig of the inventory's control plane.
-func connectCluster(ctx context.Context, bed *hosts.Bed) (string, *kube.Client, error) {
+func connectCluster(ctx context.Context, bed *baremetal.Bed) (string, *kubeclient.Client, error) {
 	path, err := bed.Kubeconfig(ctx)
 	if err != nil {
 		return "", nil, err
 	}
-	client, err := kube.Connect(path, "")
+	client, err := kubeclient.Connect(path, "")
 	if err != nil {
 		return "", nil, err
 	}
@@ -75,7 +75,7 @@ func connectCluster(ctx context.Context, bed *hosts.Bed) (string, *kube.Client, 
 
 // destroy puts the hosts back as they were, and deletes what a killed run left in
 // their cluster.
-func destroy(ctx context.Context, bed *hosts.Bed, stderr io.Writer) error {
+func destroy(ctx context.Context, bed *baremetal.Bed, stderr io.Writer) error {
 	err := bed.Destroy(ctx)
 	if err != nil || !bed.HasCluster() {
 		return err
@@ -84,7 +84,7 @@ func destroy(ctx context.Context, bed *hosts.Bed, stderr io.Writer) error {
 	if err == nil {
 		ctx, cancel := context.WithTimeoutCause(ctx, cleanWithin, fmt.Errorf("not gone within %v", cleanWithin))
 		defer cancel()
-		_, err = kubebed.Clean(ctx, client, "", sayOn(stderr))
+		_, err = cluster.Clean(ctx, client, "", sayOn(stderr))
 	}
 	if err != nil {
 		return errors.Join(errors.New("the hosts are as they were, and their cluster may not be"), err)

@@ -12,12 +12,12 @@ import (
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/network/instructions"
 	"github.com/cnibench/cnibench/internal/profile"
-	"github.com/cnibench/cnibench/internal/testbed/hosts"
+	"github.com/cnibench/cnibench/internal/testbed/baremetal"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 )
 
 // tuneTime is what changing a profile of a whole machine takes.
-const tuneTime = hosts.TuneTime
+const tuneTime = baremetal.TuneTime
 
 // asCNIPlugin runs the program as a CNI plugin where it was started as one.
 func asCNIPlugin(program string, environ []string) (handled bool, status int) {
