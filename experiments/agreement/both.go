@@ -15,7 +15,7 @@ import (
 // that are not measured are frozen.
 type both struct {
 	lab  *lab.Lab
-	kube *cluster.Bed
+	kube *cluster.Testbed
 	labs lab.Options
 	// clusters are those that stand.
 	clusters []labkubernetes.Spec

@@ -108,7 +108,7 @@ func run(ctx context.Context, pairs []pair, sampling campaign.Sampling, how sett
 	if err != nil {
 		return err
 	}
-	bed, err := cluster.Open(cluster.Options{
+	kube, err := cluster.Open(cluster.Options{
 		Clusters: named, Image: image.Name(imageVersion, false), Connect: kubeclient.Connect, Patience: cluster.Patience, Say: say,
 		Unconfined: how.unconfined,
 	})
@@ -116,11 +116,11 @@ func run(ctx context.Context, pairs []pair, sampling campaign.Sampling, how sett
 		return err
 	}
 	cells, kept := cellsOf(pairs), &memory{}
-	if _, err := bed.Prepare(ctx, inClusters(cells)); err != nil {
+	if _, err := kube.Prepare(ctx, inClusters(cells)); err != nil {
 		return err
 	}
 	_, err = bench.Run(ctx, bench.Options{
-		Sampling: sampling, Testbed: &both{lab: lab.New(labs), kube: bed, labs: labs, clusters: specs, rules: how.rules}, Store: kept, Observer: observer{},
+		Sampling: sampling, Testbed: &both{lab: lab.New(labs), kube: kube, labs: labs, clusters: specs, rules: how.rules}, Store: kept, Observer: observer{},
 		Plan: plan.Plan{
 			Schema: plan.Schema, Seed: how.seed, Cells: cells, MinBlocks: sampling.MinBlocks, MaxBlocks: sampling.MaxBlocks,
 			SliceSeconds: sampling.SliceSeconds,

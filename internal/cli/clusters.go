@@ -110,16 +110,16 @@ func sayOn(stderr io.Writer) func(format string, args ...any) {
 func runOnClusters(ctx context.Context, path string, c campaign.Campaign, f runFlags, stdout, stderr io.Writer) error {
 	runner := exec.NewRunner()
 	defer runner.Close()
-	bed, err := openClusters(c, f, switcher(runner, path), stderr)
+	clusters, err := openClusters(c, f, switcher(runner, path), stderr)
 	if err != nil {
 		return err
 	}
-	labs, err := labsUnder(bed.Servers())
+	labs, err := labsUnder(clusters.Servers())
 	if err != nil {
 		return err
 	}
-	bed.LetRest(labs.focus)
-	found, err := bed.Prepare(ctx, plan.Cells(c))
+	clusters.SetFocus(labs.focus)
+	found, err := clusters.Prepare(ctx, plan.Cells(c))
 	if err != nil {
 		return err
 	}
@@ -130,9 +130,9 @@ func runOnClusters(ctx context.Context, path string, c campaign.Campaign, f runF
 	if words := pairWords(c, newPlan(c, f)); words != "" {
 		fmt.Fprintln(stderr, words)
 	}
-	_, err = runOn(ctx, bed, path, c, f, stdout, stderr)
+	_, err = runOn(ctx, clusters, path, c, f, stdout, stderr)
 	// Where no run came of it, nothing else takes it down.
-	return errors.Join(err, bed.Close(context.WithoutCancel(ctx)))
+	return errors.Join(err, clusters.Close(context.WithoutCancel(ctx)))
 }
 
 // resting are the campaign's clusters that are labs of this machine, by their
@@ -216,8 +216,8 @@ func switcher(runner *exec.Runner, path string) func(context.Context, campaign.C
 	}
 }
 
-func openClusters(c campaign.Campaign, f runFlags, run func(context.Context, campaign.Cluster, []string) (string, string, error), stderr io.Writer) (*cluster.Bed, error) {
-	bed, err := cluster.Open(cluster.Options{
+func openClusters(c campaign.Campaign, f runFlags, run func(context.Context, campaign.Cluster, []string) (string, string, error), stderr io.Writer) (*cluster.Testbed, error) {
+	clusters, err := cluster.Open(cluster.Options{
 		Run: run, Privileged: f.allowPrivileged, Version: version(),
 		Clusters: c.Clusters, Pairs: c.Pairs, Image: cmp.Or(f.image, image.Name(version(), false)), Connect: kubeclient.Connect, Patience: cluster.Patience,
 		Say: sayOn(stderr),
@@ -225,5 +225,5 @@ func openClusters(c campaign.Campaign, f runFlags, run func(context.Context, cam
 	if err != nil {
 		return nil, usageError{err}
 	}
-	return bed, nil
+	return clusters, nil
 }

@@ -30,13 +30,13 @@ kill, reset does.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	putBack := func(bed *baremetal.Bed, ctx context.Context) error { return destroy(ctx, bed, stderr) }
+	putBack := func(hosts *baremetal.Testbed, ctx context.Context) error { return destroy(ctx, hosts, stderr) }
 	for _, step := range []struct {
 		name, short, done string
-		do                func(*baremetal.Bed, context.Context) error
+		do                func(*baremetal.Testbed, context.Context) error
 	}{
-		{"bootstrap", "ask every host whether it can be used, and put back what a killed run left", "the hosts can be used", (*baremetal.Bed).Bootstrap},
-		{"deploy", "copy this program to client and server", "cnibench is on client and server", (*baremetal.Bed).Deploy},
+		{"bootstrap", "ask every host whether it can be used, and put back what a killed run left", "the hosts can be used", (*baremetal.Testbed).Bootstrap},
+		{"deploy", "copy this program to client and server", "cnibench is on client and server", (*baremetal.Testbed).Deploy},
 		{"destroy", "remove what was copied and put all settings back", "the hosts are as they were", putBack},
 		{"reset", "as destroy, after a run that was killed", "the hosts are as they were", putBack},
 	} {
@@ -46,7 +46,7 @@ kill, reset does.`,
 	return cmd
 }
 
-func hostStep(stderr io.Writer, name, short, done string, do func(*baremetal.Bed, context.Context) error) *cobra.Command {
+func hostStep(stderr io.Writer, name, short, done string, do func(*baremetal.Testbed, context.Context) error) *cobra.Command {
 	var f hostFlags
 	cmd := &cobra.Command{
 		Use:     name,
@@ -54,8 +54,8 @@ func hostStep(stderr io.Writer, name, short, done string, do func(*baremetal.Bed
 		Example: "  cnibench hosts " + name + " --inventory hosts.yml",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withHosts(cmd.Context(), f, stderr, func(bed *baremetal.Bed) error {
-				if err := do(bed, cmd.Context()); err != nil {
+			return withHosts(cmd.Context(), f, stderr, func(hosts *baremetal.Testbed) error {
+				if err := do(hosts, cmd.Context()); err != nil {
 					return err
 				}
 				fmt.Fprintln(stderr, done)
@@ -75,15 +75,15 @@ func hostsCollect(stderr io.Writer) *cobra.Command {
 		Example: "  cnibench hosts collect results/matrix --inventory hosts.yml",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withHosts(cmd.Context(), f, stderr, func(bed *baremetal.Bed) error { return collect(cmd.Context(), bed, args[0], stderr) })
+			return withHosts(cmd.Context(), f, stderr, func(hosts *baremetal.Testbed) error { return collect(cmd.Context(), hosts, args[0], stderr) })
 		},
 	}
 	f.add(cmd.Flags())
 	return cmd
 }
 
-func collect(ctx context.Context, bed *baremetal.Bed, dir string, stderr io.Writer) error {
-	if err := bed.Collect(ctx, dir); err != nil {
+func collect(ctx context.Context, hosts *baremetal.Testbed, dir string, stderr io.Writer) error {
+	if err := hosts.Collect(ctx, dir); err != nil {
 		return err
 	}
 	fmt.Fprintf(stderr, "%s is on the sink\n", dir)
@@ -91,17 +91,17 @@ func collect(ctx context.Context, bed *baremetal.Bed, dir string, stderr io.Writ
 }
 
 // withHosts opens the inventory's testbed for f.
-func withHosts(ctx context.Context, flags hostFlags, stderr io.Writer, f func(*baremetal.Bed) error) error {
+func withHosts(ctx context.Context, flags hostFlags, stderr io.Writer, f func(*baremetal.Testbed) error) error {
 	runner := exec.NewRunner()
 	defer runner.Close()
-	bed, err := openHosts(ctx, runner, flags, stderr)
+	hosts, err := openHosts(ctx, runner, flags, stderr)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(bed), bed.Release())
+	return errors.Join(f(hosts), hosts.Release())
 }
 
-func openHosts(ctx context.Context, runner *exec.Runner, f hostFlags, stderr io.Writer) (*baremetal.Bed, error) {
+func openHosts(ctx context.Context, runner *exec.Runner, f hostFlags, stderr io.Writer) (*baremetal.Testbed, error) {
 	if f.inventory == "" {
 		return nil, usageError{errors.New("--inventory FILE is needed: an Ansible inventory with a host in each of the groups client and server")}
 	}
@@ -128,23 +128,23 @@ func openHosts(ctx context.Context, runner *exec.Runner, f hostFlags, stderr io.
 // runOnHosts is run on the machines of an inventory; what comes of it goes to
 // the sink where there is one.
 func runOnHosts(ctx context.Context, runner *exec.Runner, path string, c campaign.Campaign, f runFlags, stdout, stderr io.Writer) error {
-	bed, err := openHosts(ctx, runner, f.hosts, stderr)
+	hosts, err := openHosts(ctx, runner, f.hosts, stderr)
 	if err != nil {
 		return err
 	}
-	if bed.HasCluster() {
-		if c, err = joinCluster(ctx, bed, c, f, stderr); err != nil {
-			return errors.Join(err, bed.Release())
+	if hosts.HasCluster() {
+		if c, err = joinCluster(ctx, hosts, c, f, stderr); err != nil {
+			return errors.Join(err, hosts.Release())
 		}
 	}
-	dir, err := runOn(ctx, bed, path, c, f, stdout, stderr)
-	if dir != "" && bed.HasSink() {
-		sunk := collect(ctx, bed, dir, stderr)
+	dir, err := runOn(ctx, hosts, path, c, f, stdout, stderr)
+	if dir != "" && hosts.HasSink() {
+		sunk := collect(ctx, hosts, dir, stderr)
 		if sunk != nil && f.hosts.keepGoing {
 			fmt.Fprintf(stderr, "%s stays here alone: %v\n", dir, sunk)
 			sunk = nil
 		}
 		err = errors.Join(err, sunk)
 	}
-	return errors.Join(err, bed.Release())
+	return errors.Join(err, hosts.Release())
 }

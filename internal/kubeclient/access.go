@@ -23,7 +23,7 @@ type Right struct {
 	Verbs     []string
 	// Names are the only objects; nil: all.
 	Names []string
-	// OfCluster tells of objects that are in no namespace.
+	// OfCluster means objects that are in no namespace.
 	OfCluster bool
 }
 
@@ -40,7 +40,7 @@ func CampaignRights() []Right {
 		{For: "why a pod does not start", Resources: []string{"events"}, Verbs: []string{"list"}},
 		{For: "telling a run that lives from one that was killed", Group: "coordination.k8s.io", Resources: []string{"leases"}, Verbs: []string{"create", "get", "update"}},
 		{For: "paths to services", Resources: []string{"services"}, Verbs: []string{"create", "get"}},
-		{For: "paths to services that stand", Group: "discovery.k8s.io", Resources: []string{"endpointslices"}, Verbs: []string{"list"}},
+		{For: "paths to existing services", Group: "discovery.k8s.io", Resources: []string{"endpointslices"}, Verbs: []string{"list"}},
 		{For: "policies around the pods", Group: "networking.k8s.io", Resources: []string{"networkpolicies"}, Verbs: []string{"create"}},
 	}
 }
@@ -55,13 +55,13 @@ func NamespaceRights() []Right {
 		{For: "why a pod does not start", Resources: []string{"events"}, Verbs: []string{"list"}},
 		{For: "telling a run that lives from one that was killed", Group: "coordination.k8s.io", Resources: []string{"leases"}, Verbs: []string{"create", "delete", "get", "list", "update"}},
 		{For: "paths to services", Resources: []string{"services"}, Verbs: []string{"create", "delete", "get", "list"}},
-		{For: "paths to services that stand", Group: "discovery.k8s.io", Resources: []string{"endpointslices"}, Verbs: []string{"list"}},
+		{For: "paths to existing services", Group: "discovery.k8s.io", Resources: []string{"endpointslices"}, Verbs: []string{"list"}},
 		{For: "policies around the pods", Group: "networking.k8s.io", Resources: []string{"networkpolicies"}, Verbs: []string{"create", "delete", "list"}},
 	}
 }
 
 // DetectionRights are what finding out about the cluster's nodes and network needs. All of
-// them only read. Without one of them what it tells is undetermined; a campaign runs all
+// them only read. Without one of them the facts behind it are undetermined; a campaign runs all
 // the same.
 func DetectionRights() []Right {
 	return []Right{
@@ -83,9 +83,9 @@ func (l Lack) String() string {
 	return l.Verb + " " + l.Resource + " (" + l.For + ")"
 }
 
-// Denied tells what a user may not do, all of it at once.
+// Denied lists everything that a user may not do.
 type Denied struct {
-	// User is who asks, "" where the cluster does not tell.
+	// User is who asks, "" where the cluster does not say.
 	User string
 	// Namespace is the one that the run was to be in; "": namespaces of its own.
 	Namespace string
@@ -147,7 +147,7 @@ func (c *Client) CheckRights(ctx context.Context, namespace string) error {
 		return err
 	}
 	d := &Denied{Namespace: namespace, Lacks: lacks}
-	// Servers before 1.28 do not tell who asks.
+	// Servers before 1.28 do not report who asks.
 	review, err := c.API.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err == nil {
 		d.User = review.Status.UserInfo.Username

@@ -31,7 +31,7 @@ type Client struct {
 	Context, Server string
 
 	config *rest.Config
-	// exec stands in for the API server in tests; nil: the real one.
+	// exec replaces the API server in tests; nil: the real one.
 	exec Executor
 }
 
@@ -39,7 +39,7 @@ type Client struct {
 // is sent yet. An empty kubeconfig is $KUBECONFIG or ~/.kube/config, inside a pod
 // its service account; an empty context is the current one.
 func Connect(kubeconfig, context string) (*Client, error) {
-	// What client-go has to say beside its errors would get between a report's lines.
+	// What client-go logs in addition to its errors would get between a report's lines.
 	klog.SetLogger(logr.Discard())
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	if kubeconfig != "" {
@@ -151,14 +151,14 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.err }
 
-// IsNotFound tells of an object that is not there.
+// IsNotFound reports an object that does not exist.
 func IsNotFound(err error) bool { return apierrors.IsNotFound(err) }
 
-// IsForbidden tells of a request that the user may not make, or that an admission
+// IsForbidden reports a request that the user may not make, or that an admission
 // refused.
 func IsForbidden(err error) bool { return apierrors.IsForbidden(err) }
 
-// IsAway tells of an API server, or of a kubelet behind it, that does not answer.
+// IsAway reports an API server, or of a kubelet behind it, that does not answer.
 func IsAway(err error) bool {
 	var network net.Error
 	var address *url.Error
@@ -166,5 +166,5 @@ func IsAway(err error) bool {
 		errors.As(err, &address) || errors.As(err, &network)
 }
 
-// IsConflict tells of an object that is being changed or deleted already.
+// IsConflict reports an object that is being changed or deleted already.
 func IsConflict(err error) bool { return apierrors.IsConflict(err) }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Unknown is the name of a network of which nothing tells what it is.
+// Unknown is the name of a network that could not be identified.
 const Unknown = "unknown"
 
 // Network is what a cluster's pod network was found to be, as opposed to what
@@ -49,25 +49,25 @@ func (m Mode) Words() map[string]string {
 	return all
 }
 
-// Seen is what agents saw at two places; a place where there is none is zero.
-type Seen struct{ Pod, Node Place }
+// Seen is what agents saw inside a pod and on a node; without an agent there it is zero.
+type Seen struct{ Pod, Node Devices }
 
-// Place is what an agent tells of the devices and routes around it.
-type Place struct {
+// Devices is what an agent reports of the devices and routes around it.
+type Devices struct {
 	// MTUs and Drivers are by device, Routes as the agent's facts have them.
 	MTUs    map[string]int
 	Drivers map[string]string
 	Routes  []string
 }
 
-// detector tells whether a network is the cluster's, and how it is configured.
-// An agent's DaemonSet is the better evidence, so configuration alone counts
-// only where none of them is there: it outlives the network that it was of.
+// detector reports whether a network is the cluster's, and how it is configured.
+// An agent's DaemonSet is the better evidence, so configuration counts
+// only if no such DaemonSet exists: it outlives the network that it was of.
 type detector struct {
 	name string
 	// agents are the names of the container that only this network's agent has.
 	agents []string
-	// configured tells of configuration that the network left; nil: none is known.
+	// configured reports configuration that the network left; nil: none is known.
 	configured func(e *evidence) bool
 	// read finds the variant and fills in all but the version.
 	read func(e *evidence, n *Network)
@@ -80,7 +80,7 @@ func detectors() []detector {
 	}
 }
 
-// Detect finds out what the cluster's network is from what its API tells, and
+// Detect finds out what the cluster's network is from what its API says, and
 // what agents saw. What cannot be read is undetermined and never an error.
 func (c *Client) Detect(ctx context.Context, seen Seen) Network {
 	e := c.gather(ctx)
@@ -166,7 +166,7 @@ func outer(found []detector) []detector {
 	return found
 }
 
-// onlyPolicy tells of an agent that enforces policies for another network, or is there
+// onlyPolicy reports an agent that enforces policies for another network, or is there
 // for other devices than the one that is measured.
 func (e *evidence) onlyPolicy(d detector) bool {
 	switch d.name {
@@ -191,8 +191,8 @@ func (n *Network) said(what string) bool {
 	return slices.ContainsFunc(n.Undetermined, func(u string) bool { return strings.HasPrefix(u, what+":") })
 }
 
-// confirm holds the variant that configuration names against the devices that
-// were seen: an agent may not have taken a new configuration yet.
+// confirm compares the variant that configuration names with the devices that were
+// seen: an agent may not have taken a new configuration yet.
 func (e *evidence) confirm(n *Network) {
 	if name, _, _ := strings.Cut(n.Name, "/"); e.underlay() && n.Name != Unknown && name != "spiderpool" && name != e.seen.Pod.Drivers["eth0"] {
 		n.lacks("network", fmt.Sprintf("it is configured as %s, but a pod's eth0 is a %s: another plugin attached it", n.Name, e.seen.Pod.Drivers["eth0"]))

@@ -12,12 +12,12 @@ func calico() detector {
 }
 
 // canal is flannel's network under Calico's policies, in one DaemonSet; its
-// agent's containers are both networks', so its ConfigMap tells it.
+// agent's containers are both networks', so its ConfigMap decides.
 func canal() detector {
 	return detector{name: "canal", agents: []string{"calico-node"}, read: readCanal}
 }
 
-// isCanal tells of an agent of Canal's: both containers, in one DaemonSet.
+// isCanal reports an agent of Canal's: both containers, in one DaemonSet.
 func (e *evidence) isCanal() bool {
 	for _, ds := range e.daemonSets {
 		names := map[string]bool{}
@@ -41,7 +41,7 @@ func readCanal(e *evidence, n *Network) {
 }
 
 // felixEngine finds out by what Felix enforces policies. From v3.32 on it follows
-// kube-proxy (nftablesMode Auto); before, it had to be told to be in nftables.
+// kube-proxy (nftablesMode Auto); before, nftables had to be configured.
 func (e *evidence) felixEngine(n *Network) {
 	bpf := e.felixSays("FELIX_BPFENABLED", func(f felixConfiguration) *bool { return f.Spec.BPFEnabled })
 	if bpf == "true" {

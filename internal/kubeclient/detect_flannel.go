@@ -96,7 +96,7 @@ func (e *evidence) policyBeside(n *Network) {
 	}
 }
 
-// kubelet tells of a node whose kubelet is of a distribution.
+// kubelet reports a node whose kubelet belongs to a distribution.
 func (e *evidence) kubelet(distribution string) bool {
 	for _, node := range e.nodes {
 		if strings.Contains(node.Status.NodeInfo.KubeletVersion, distribution) {

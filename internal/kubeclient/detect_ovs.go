@@ -30,7 +30,7 @@ func (e *evidence) antreaConfig() (config antreaConfig, ok bool, err error) {
 	return config, ok, yaml.Unmarshal([]byte(text), &config)
 }
 
-// antreaBeside tells of an Antrea that enforces policies for another network, as on
+// antreaBeside reports an Antrea that enforces policies for another network, as on
 // EKS and AKS.
 func (e *evidence) antreaBeside() bool {
 	config, ok, err := e.antreaConfig()
@@ -86,7 +86,7 @@ func ovn() detector {
 }
 
 // weave is Weave Net. Its agents choose between the fast datapath and sleeve for
-// each other node by what gets through, so only devices tell.
+// each other node by what gets through, so only devices show it.
 func weave() detector {
 	return detector{name: "weave", agents: []string{"weave"}, read: func(e *evidence, n *Network) {
 		encrypted := false

@@ -63,7 +63,7 @@ func awsVPC() detector {
 	}}
 }
 
-// underlay tells of a pod whose eth0 is a device in the nodes' own network.
+// underlay reports a pod whose eth0 is a device in the nodes' own network.
 func (e *evidence) underlay() bool {
 	driver := e.seen.Pod.Drivers["eth0"]
 	return driver == "macvlan" || driver == "ipvlan"
@@ -80,8 +80,8 @@ func spiderpool() detector {
 	}}
 }
 
-// plain is a network without agents: a plugin of the nodes alone, which only the
-// pod itself tells.
+// plain is a network without agents: only a plugin on the nodes, which only the
+// pod itself shows.
 func plain(e *evidence, n *Network) {
 	n.Name = Unknown
 	n.lacks("version", "no agent of a network is known here")
@@ -118,7 +118,7 @@ func plain(e *evidence, n *Network) {
 	e.policyBeside(n)
 }
 
-// onLink tells whether a pod reaches its node's other pods on the link, as those
+// onLink reports whether a pod reaches its node's other pods on the link, as those
 // of a bridge do, or by its gateway, as those of ptp; ok: one of the two.
 func onLink(routes []string) (direct, ok bool) {
 	for _, route := range routes {

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// evidence is what a cluster's API tells of its network.
+// evidence is what a cluster's API says about its network.
 type evidence struct {
 	daemonSets []appsv1.DaemonSet
 	// configMaps has the data of those of configMaps() that are there, by name.
@@ -54,8 +54,8 @@ type felixConfiguration struct {
 	} `json:"spec"`
 }
 
-// beside are the ConfigMaps that are where their network's agent is, wherever that is.
-func (e *evidence) beside() [][2]string {
+// agentConfigMaps are the ConfigMaps in the namespace of their network's agent.
+func (e *evidence) agentConfigMaps() [][2]string {
 	var all [][2]string
 	for _, ds := range e.daemonSets {
 		for _, c := range ds.Spec.Template.Spec.Containers {
@@ -95,7 +95,7 @@ func configMapNames() []string {
 // nodesAsked bounds the list of nodes: they are all alike.
 const nodesAsked = 200
 
-// gather asks for all that tells of a network.
+// gather asks for everything that identifies a network.
 func (c *Client) gather(ctx context.Context) *evidence {
 	e := &evidence{configMaps: map[string]map[string]string{}}
 	if list, err := c.API.AppsV1().DaemonSets("").List(ctx, metav1.ListOptions{}); e.have("DaemonSets", err) {
@@ -106,7 +106,7 @@ func (c *Client) gather(ctx context.Context) *evidence {
 	}
 	var refused []string
 	var why error
-	for _, id := range slices.Concat(configMaps(), e.beside()) {
+	for _, id := range slices.Concat(configMaps(), e.agentConfigMaps()) {
 		m, err := c.API.CoreV1().ConfigMaps(id[0]).Get(ctx, id[1], metav1.GetOptions{})
 		switch {
 		case err == nil:

@@ -49,7 +49,7 @@ type Process struct {
 	stderr tail
 }
 
-// Exec starts a program in a container, spoken to over the API server by
+// Exec starts a program in a container, connected over the API server by
 // WebSocket, or by SPDY where a server or a proxy before it does not know that. It
 // lives until it ends, its input is closed and it heeds that, or Kill; the end of
 // ctx does not end it.
@@ -66,7 +66,7 @@ func (c *Client) Exec(ctx context.Context, in Target, argv []string) *Process {
 		defer close(p.done)
 		p.err = run(ctx, in, argv, Streams{Stdin: toProgram, Stdout: fromProgram, Stderr: &p.stderr})
 		stop()
-		// Whoever writes to it or reads from it is told.
+		// Whoever writes to it or reads from it gets the error.
 		_ = toProgram.CloseWithError(io.ErrClosedPipe) // never fails (io.Pipe)
 		_ = fromProgram.Close()
 	}()

@@ -74,7 +74,7 @@ func (r RBAC) Write(w io.Writer) error {
 	return nil
 }
 
-// enforceLabel is how Pod Security is told what a namespace allows.
+// enforceLabel sets what Pod Security allows in a namespace.
 const enforceLabel = "pod-security.kubernetes.io/enforce"
 
 // namespace is OwnNamespace as it is created.

@@ -17,7 +17,7 @@ type Testbed interface {
 	// taken down again.
 	Build(ctx context.Context, cells []result.Cell) (unsupported map[result.Cell]string, err error)
 	// Ends gives the two ends of a cell with live agents; agents that died are
-	// started anew.
+	// started again.
 	Ends(ctx context.Context, cell result.Cell) (Ends, error)
 	// Environment describes what stands: kernel, CPU, versions, settings, and
 	// for each place its facts.

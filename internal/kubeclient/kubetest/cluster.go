@@ -45,7 +45,7 @@ type Cluster struct {
 	Refuse func() error
 	// Version is that of the agents; "" is this program's own.
 	Version string
-	// Lose tells of updates that are carried out and whose answers are lost, by their
+	// Lose names updates that are carried out and whose answers are lost, by their
 	// verb and kind; nil: none.
 	Lose func(verb, kind string) bool
 
@@ -80,7 +80,7 @@ func New(nodes ...string) *Cluster {
 	return c
 }
 
-// review tells that the user may do everything but what Lacks names.
+// review answers that the user may do everything but what Lacks names.
 func (c *Cluster) review(action clienttesting.Action) (bool, runtime.Object, error) {
 	review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview)
 	asked := review.Spec.ResourceAttributes

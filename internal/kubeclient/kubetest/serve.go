@@ -34,7 +34,7 @@ import (
 // cnibench asks for: objects by their names and labels, and exec by WebSocket.
 func (c *Cluster) Serve(t testing.TB) (kubeconfig string) {
 	t.Helper()
-	klog.SetLogger(logr.Discard()) // which tells of each connection that a killed program leaves
+	klog.SetLogger(logr.Discard()) // which logs each connection that a killed program leaves
 	server := httptest.NewServer(c)
 	t.Cleanup(func() {
 		server.CloseClientConnections()

@@ -85,7 +85,7 @@ contexts: [{name: admin, context: {cluster: c, user: u}}]
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &Bed{options: Options{Runner: r}, player: p, ends: [2]*end{{}, {}},
+	b := &Testbed{options: Options{Runner: r}, player: p, ends: [2]*end{{}, {}},
 		inventory: Inventory{ControlPlane: &Host{Name: "head", Address: "head", Kubeconfig: "/x"}}}
 	fakeSSH(t, "cat <<'EOF'\n"+strings.Replace(config, "token: SECRET", "exec: {apiVersion: client.authentication.k8s.io/v1, command: id, interactiveMode: Never}", 1)+"EOF\n")
 	if _, err := b.Kubeconfig(t.Context()); err == nil || !strings.Contains(err.Error(), "a program (exec)") {

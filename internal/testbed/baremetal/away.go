@@ -10,7 +10,7 @@ import (
 )
 
 // returnWithin is how long a sample waits for a host to come back: one that is
-// started anew refuses connections at once, and all samples would be gone by then.
+// started again refuses connections at once, and all samples would be gone by then.
 const returnWithin = 10 * time.Second
 
 // giveUpAfter is how long a host that went away is asked for again, each time a
@@ -23,9 +23,9 @@ type away struct {
 	why   error
 }
 
-// meet looks after hosts that a connection to broke. They may have been started
-// anew, and then have settings of their own and nobody's lock.
-func (b *Bed) meet(ctx context.Context) error {
+// reconnect ends agents whose connection broke and takes the lock of their hosts again. A
+// host that was restarted has lost its lock, and its settings are no longer ours.
+func (b *Testbed) reconnect(ctx context.Context) error {
 	for _, e := range b.ends {
 		if e.agent != nil && !e.agent.Alive() {
 			_ = e.agent.Close() // it is dead; why was the answer to its last call
@@ -39,14 +39,14 @@ func (b *Bed) meet(ctx context.Context) error {
 	return nil
 }
 
-// isLost tells of an error that a host which does not answer is the cause.
+// isLost reports an error whose cause is a host that does not answer.
 func isLost(err error) bool {
 	var e *HostError
 	return errors.As(err, &e) && e.Lost
 }
 
 // lost marks an error of a host that is gone, and notes since when.
-func (b *Bed) lost(err error) error {
+func (b *Testbed) lost(err error) error {
 	var e *HostError
 	if !errors.As(err, &e) || !e.Lost && !e.Taken {
 		if err == nil && !b.away.since.IsZero() {
@@ -64,7 +64,7 @@ func (b *Bed) lost(err error) error {
 }
 
 // givenUp is the error of a host that has been away for too long.
-func (b *Bed) givenUp(now time.Time) error {
+func (b *Testbed) givenUp(now time.Time) error {
 	if b.away.since.IsZero() || now.Sub(b.away.since) < giveUpAfter {
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 // force there is not known any more, and the host is given up after a while.
 func TestLost(t *testing.T) {
 	var said []string
-	b := &Bed{tuned: tuning{"default_settings", 1500}, options: Options{Say: func(f string, _ ...any) { said = append(said, f) }}}
+	b := &Testbed{tuned: tuning{"default_settings", 1500}, options: Options{Say: func(f string, _ ...any) { said = append(said, f) }}}
 	var lost *testbed.LostError
 	if err := b.lost(&HostError{Host: "a", Text: "no room"}); errors.As(err, &lost) || b.tuned == (tuning{}) {
 		t.Errorf("a host that answers is lost: %v", err)

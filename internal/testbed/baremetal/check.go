@@ -8,14 +8,14 @@ import (
 	"github.com/cnibench/cnibench/internal/answer"
 )
 
-// spareBytes is what must be free on a host beside the program.
+// spareBytes must be free on a host in addition to the program.
 const spareBytes = 16 << 20
 
 // maxFact is above every number that a host can answer with: KiB of a disk, say.
 const maxFact = 1 << 50
 
 // take puts one line of the facts where it belongs. What is not a number
-// stays 0, which below means that it is not told. Texts are made safe to print; check
+// stays 0, which below means that it is unknown. Texts are made safe to print; check
 // refuses names that cannot be ones.
 func (f *facts) take(key, value string) {
 	n, err := strconv.ParseInt(value, 10, 64)

@@ -12,22 +12,22 @@ import (
 )
 
 // Environment describes both hosts as they are without any profile.
-func (b *Bed) Environment(ctx context.Context) (result.Environment, error) {
+func (b *Testbed) Environment(ctx context.Context) (result.Environment, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	env := result.Environment{
 		Schema: result.Schema, Testbed: campaign.Hosts, Places: map[string]result.PlaceFacts{},
 		Networks: map[string]result.NetworkFacts{result.HostNetwork: {Kind: result.KindReal}},
 	}
-	if !b.standing {
+	if !b.deployed {
 		return env, nil // no cell can be measured: nothing was copied
 	}
 	return env, b.lost(b.describe(ctx, &env))
 }
 
 // describe adds what is known of both hosts.
-func (b *Bed) describe(ctx context.Context, env *result.Environment) error {
-	if err := b.meet(ctx); err != nil {
+func (b *Testbed) describe(ctx context.Context, env *result.Environment) error {
+	if err := b.reconnect(ctx); err != nil {
 		return err
 	}
 	// Settings are compared from begin to end, so they are read under the same.
@@ -56,7 +56,7 @@ func (b *Bed) describe(ctx context.Context, env *result.Environment) error {
 	return errors.Join(errs...)
 }
 
-func (b *Bed) placeFacts(ctx context.Context, e *end) (result.PlaceFacts, error) {
+func (b *Testbed) placeFacts(ctx context.Context, e *end) (result.PlaceFacts, error) {
 	if err := b.startAgent(ctx, e); err != nil {
 		return result.PlaceFacts{}, err
 	}

@@ -91,7 +91,7 @@ func (h Host) hold(ctx context.Context, r *exec.Runner, who string) (*lock, erro
 	go func() {
 		defer close(l.gone)
 		out := bufio.NewReader(p.Stdout)
-		line, _ := out.ReadString('\n') // without one, how the process ended tells why
+		line, _ := out.ReadString('\n') // without one, the way the process ended is the reason
 		answer <- strings.TrimSpace(line)
 		_, _ = io.Copy(io.Discard, out) // until the connection ends, however it does
 	}()
@@ -118,12 +118,12 @@ func (h Host) hold(ctx context.Context, r *exec.Runner, who string) (*lock, erro
 		return nil, err
 	}
 	if err := l.letGo(); err != nil {
-		return nil, h.told(err)
+		return nil, h.explain(err)
 	}
 	return nil, &HostError{Host: h.Name, Text: "its lock gave no answer", Cure: "is " + h.lockFile() + " a file there that can be locked?"}
 }
 
-// beat tells the host again and again that the holder lives.
+// beat shows the host again and again that the holder is alive.
 func (l *lock) beat() {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
@@ -139,7 +139,7 @@ func (l *lock) beat() {
 	}
 }
 
-// letGo ends what hold began. Of a host that does not answer the lock goes by itself.
+// letGo ends what hold began. A host that does not answer releases the lock on its own.
 func (l *lock) letGo() error {
 	err := l.process.Stdin.Close()
 	kill := time.AfterFunc(closeWait, func() { _ = l.process.Kill() }) // it may have ended just now
@@ -148,7 +148,7 @@ func (l *lock) letGo() error {
 	return errors.Join(err, l.process.Wait())
 }
 
-// broken tells that the connection is gone, and the lock with it.
+// broken reports that the connection is gone, and the lock with it.
 func (l *lock) broken() bool {
 	select {
 	case <-l.gone:
@@ -161,7 +161,7 @@ func (l *lock) broken() bool {
 // occupy makes this command the only one on the ends of those names until Release,
 // and gives the names of those that answer, with an error for each other. Where
 // another command has one, or one cannot be held, it holds none and names none.
-func (b *Bed) occupy(ctx context.Context, names []string) (held []string, err error) {
+func (b *Testbed) occupy(ctx context.Context, names []string) (held []string, err error) {
 	if b.held == nil {
 		if err := b.name(); err != nil {
 			return nil, err
@@ -190,7 +190,7 @@ func (b *Bed) occupy(ctx context.Context, names []string) (held []string, err er
 }
 
 // name makes what the locks say of this command.
-func (b *Bed) name() error {
+func (b *Testbed) name() error {
 	machine, err := os.Hostname()
 	b.who = fmt.Sprintf("cnibench on %s, process %d, since %s", machine, os.Getpid(), time.Now().UTC().Format(time.RFC3339))
 	return err
@@ -198,13 +198,13 @@ func (b *Bed) name() error {
 
 // holdAgain takes the lock of a host whose connection broke. Somebody else may
 // have it by now, or have had it: what is in force there is not known any more.
-func (b *Bed) holdAgain(ctx context.Context, e *end) error {
+func (b *Testbed) holdAgain(ctx context.Context, e *end) error {
 	old := b.held[e.host.Name]
 	if old != nil && !old.broken() {
 		return nil
 	}
 	if old != nil {
-		_ = old.letGo() // it broke, and what needs the host tells why
+		_ = old.letGo() // it broke; whatever needs the host reports why
 	}
 	b.tuned = tuning{}
 	delete(b.held, e.host.Name)
@@ -217,10 +217,10 @@ func (b *Bed) holdAgain(ctx context.Context, e *end) error {
 }
 
 // vacate lets both hosts go.
-func (b *Bed) vacate() {
+func (b *Testbed) vacate() {
 	for _, e := range b.ends {
 		if l := b.held[e.host.Name]; l != nil {
-			// A connection that broke holds nothing, and is told of by what needs it.
+			// A connection that broke holds nothing, and whatever needs it reports it.
 			_ = l.letGo()
 		}
 	}

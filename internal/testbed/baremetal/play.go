@@ -18,7 +18,7 @@ import (
 )
 
 // scratchPattern names the folders that ansible-playbook is given. The lock
-// that a living owner holds tells them from those that a killed one left.
+// that a living owner holds distinguishes them from those of a killed one.
 const scratchPattern = "cnb-ansible-*"
 
 // player runs the collection's playbooks.
@@ -41,7 +41,7 @@ func playWithin(name string) time.Duration {
 	return 5 * time.Minute
 }
 
-// newPlayer writes the collection to a folder, as Ansible reads files alone.
+// newPlayer writes the collection to a folder, as Ansible reads only files.
 func newPlayer(r *exec.Runner) (*player, error) {
 	if _, err := exec.LookPath("ansible-playbook"); err != nil {
 		return nil, errors.New("hosts are changed by Ansible, which is not here: apt-get install --no-install-recommends ansible-core")
@@ -64,7 +64,7 @@ func (p *player) close() error {
 // ClearScratch removes what killed owners left of their folders, and names it.
 func ClearScratch() ([]string, error) { return scratch.Clear(scratchPattern) }
 
-// env is what Ansible is told beside its arguments. Nothing of the user's own
+// env is what Ansible gets in addition to its arguments. Nothing of the user's own
 // configuration of connections is undone: it comes from the inventory.
 func (p *player) env() []string {
 	at := func(name string) string { return filepath.Join(p.dir.Name(), name) }

@@ -18,20 +18,20 @@ import (
 	"github.com/cnibench/cnibench/internal/testbed"
 )
 
-// pods is the testbed of the Kubernetes that both hosts are nodes of.
+// pods is the testbed of the Kubernetes that has both hosts as nodes.
 type pods struct {
-	bed testbed.Testbed
+	testbed testbed.Testbed
 	// nodes are the names of the client's and the server's node in it.
 	nodes [2]string
 }
 
-// HasCluster tells whether the inventory names the control plane of a Kubernetes.
-func (b *Bed) HasCluster() bool { return b.inventory.ControlPlane != nil }
+// HasCluster reports whether the inventory names the control plane of a Kubernetes.
+func (b *Testbed) HasCluster() bool { return b.inventory.ControlPlane != nil }
 
 // Kubeconfig fetches the control plane's, once, and keeps what kubeclient.Reduce leaves of it in
 // memory: no file with credentials survives a kill. The path leads there as long as the
 // testbed is open.
-func (b *Bed) Kubeconfig(ctx context.Context) (string, error) {
+func (b *Testbed) Kubeconfig(ctx context.Context) (string, error) {
 	if b.kubeconfig != nil {
 		return inMemory(b.kubeconfig), nil
 	}
@@ -68,15 +68,17 @@ func inMemory(f *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", f.Fd()
 
 // Addresses are those that traffic to client and server is sent to; Bootstrap
 // comes first.
-func (b *Bed) Addresses() [2]netip.Addr { return [2]netip.Addr{b.ends[0].address, b.ends[1].address} }
+func (b *Testbed) Addresses() [2]netip.Addr {
+	return [2]netip.Addr{b.ends[0].address, b.ends[1].address}
+}
 
 // Join adds the Kubernetes that both hosts are nodes of, by the names of their
 // nodes: of measures the cells of its network, and those inside one host. It is
 // closed with this testbed.
-func (b *Bed) Join(of testbed.Testbed, nodes [2]string) { b.pods = &pods{of, nodes} }
+func (b *Testbed) Join(of testbed.Testbed, nodes [2]string) { b.pods = &pods{of, nodes} }
 
-// ofPods tells whether a cell is the Kubernetes' to measure.
-func (b *Bed) ofPods(c result.Cell) bool {
+// ofPods reports whether the Kubernetes measures a cell.
+func (b *Testbed) ofPods(c result.Cell) bool {
 	return b.pods != nil && (c.Network != result.HostNetwork || c.Placement != result.InterHost)
 }
 
@@ -87,7 +89,7 @@ func inCluster(c result.Cell) result.Cell {
 }
 
 // supportPods says why a cell of pods cannot be measured on these nodes.
-func (b *Bed) supportPods(c result.Cell) error {
+func (b *Testbed) supportPods(c result.Cell) error {
 	for _, e := range b.ends {
 		if e.facts.mtu > 0 && e.facts.mtu != c.MTU {
 			return fmt.Errorf("the cluster gave its pods their MTU when its nodes had %d: MTU %d is measured between hosts alone", e.facts.mtu, c.MTU)
@@ -98,7 +100,7 @@ func (b *Bed) supportPods(c result.Cell) error {
 
 // buildPods adds what the Kubernetes cannot measure of what is not yet known to be
 // unsupported.
-func (b *Bed) buildPods(ctx context.Context, cells []result.Cell, unsupported map[result.Cell]string) error {
+func (b *Testbed) buildPods(ctx context.Context, cells []result.Cell, unsupported map[result.Cell]string) error {
 	var inner []result.Cell
 	for _, c := range cells {
 		if _, known := unsupported[c]; !known && b.ofPods(c) && !slices.Contains(inner, inCluster(c)) {
@@ -108,7 +110,7 @@ func (b *Bed) buildPods(ctx context.Context, cells []result.Cell, unsupported ma
 	if len(inner) == 0 {
 		return nil
 	}
-	without, err := b.pods.bed.Build(ctx, inner)
+	without, err := b.pods.testbed.Build(ctx, inner)
 	for _, c := range cells {
 		if why, is := without[inCluster(c)]; is && b.ofPods(c) && unsupported[c] == "" {
 			unsupported[c] = why
@@ -119,8 +121,8 @@ func (b *Bed) buildPods(ctx context.Context, cells []result.Cell, unsupported ma
 
 // podEnds gives the ends of a cell of pods. Their nodes have its profile already;
 // what of it does not reach into a pod is a doubt.
-func (b *Bed) podEnds(ctx context.Context, cell result.Cell) (testbed.Ends, error) {
-	ends, err := b.pods.bed.Ends(ctx, inCluster(cell))
+func (b *Testbed) podEnds(ctx context.Context, cell result.Cell) (testbed.Ends, error) {
+	ends, err := b.pods.testbed.Ends(ctx, inCluster(cell))
 	if err != nil {
 		return testbed.Ends{}, err
 	}
@@ -161,11 +163,11 @@ func inPod(name string, node *end, own map[string]string) (values map[string]str
 }
 
 // withPods adds to an environment what the Kubernetes says of itself.
-func (b *Bed) withPods(ctx context.Context, env *result.Environment) error {
+func (b *Testbed) withPods(ctx context.Context, env *result.Environment) error {
 	if b.pods == nil {
 		return nil
 	}
-	of, err := b.pods.bed.Environment(ctx)
+	of, err := b.pods.testbed.Environment(ctx)
 	maps.Copy(env.Places, of.Places)
 	maps.Copy(env.Networks, of.Networks)
 	env.Clusters = of.Clusters
@@ -173,11 +175,11 @@ func (b *Bed) withPods(ctx context.Context, env *result.Environment) error {
 }
 
 // closePods takes down what the Kubernetes was given; once.
-func (b *Bed) closePods(ctx context.Context) error {
+func (b *Testbed) closePods(ctx context.Context) error {
 	if b.pods == nil {
 		return nil
 	}
-	of := b.pods.bed
+	of := b.pods.testbed
 	b.pods = nil
 	if err := of.Close(ctx); err != nil {
 		return errors.Join(err, errors.New("the next run on the cluster, or cnibench hosts reset, deletes what is left there"))

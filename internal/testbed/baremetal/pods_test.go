@@ -15,7 +15,7 @@ import (
 )
 
 // nodesOf is a testbed of two hosts, left and right, that are nodes of a cluster.
-func nodesOf(t *testing.T, c *kubetest.Cluster, cells []result.Cell) *Bed {
+func nodesOf(t *testing.T, c *kubetest.Cluster, cells []result.Cell) *Testbed {
 	t.Helper()
 	of, err := cluster.Open(cluster.Options{
 		Clusters: []campaign.Cluster{{Nodes: []string{"left", "right"}}}, Image: "image", Say: t.Logf,
@@ -27,7 +27,7 @@ func nodesOf(t *testing.T, c *kubetest.Cluster, cells []result.Cell) *Bed {
 	if _, err := of.Prepare(t.Context(), cells); err != nil {
 		t.Fatal(err)
 	}
-	b := &Bed{ends: [2]*end{
+	b := &Testbed{ends: [2]*end{
 		{host: Host{Name: "a"}, role: "client", facts: facts{device: "eth0", deviceMbps: 1000, mtu: 1500}},
 		{host: Host{Name: "b"}, role: "server", facts: facts{device: "eth0", deviceMbps: 1000, mtu: 1500}},
 	}}
@@ -74,7 +74,7 @@ func TestHostsOfACluster(t *testing.T) {
 	}
 
 	b.held = map[string]*lock{"a": {gone: make(chan struct{})}, "b": {gone: make(chan struct{})}}
-	b.standing, b.tuned = true, tuning{pods.Profile, pods.MTU}
+	b.deployed, b.tuned = true, tuning{pods.Profile, pods.MTU}
 	b.ends[0].values = map[string]string{"net.core.rmem_max": "16777216"}
 	ends, err := b.Ends(t.Context(), pods)
 	if err != nil {

@@ -18,7 +18,7 @@ const answerWithin = 30 * time.Second
 // HostError is what is wrong with one host, in one line with its cure.
 type HostError struct {
 	Host, Text, Cure string
-	// Lost tells that the host does not answer, Taken that another command has it.
+	// Lost means that the host does not answer, Taken that another command has it.
 	Lost, Taken bool
 }
 
@@ -69,7 +69,7 @@ func (h Host) run(ctx context.Context, r *exec.Runner, remote ...string) (string
 	if ctx.Err() != nil {
 		return "", h.silent(ctx)
 	}
-	return "", h.told(err)
+	return "", h.explain(err)
 }
 
 // silent is the error of a host that did not answer before ctx ended.
@@ -84,8 +84,8 @@ func (h Host) silent(ctx context.Context) error {
 // connection broke, and where a signal ended what it ran (ssh(1)).
 const sshFailed = 255
 
-// told makes one clear error of how ssh ended, or what it ran on the host.
-func (h Host) told(err error) error {
+// explain makes one clear error of how ssh ended, or what it ran on the host.
+func (h Host) explain(err error) error {
 	var ended *exec.Error
 	if !errors.As(err, &ended) {
 		return err
@@ -180,8 +180,8 @@ type facts struct {
 	mount                bool // the roles' folder is a mount point
 	python, ip           bool
 	device               string
-	mtu                  int // of the device, bytes; 0: not told
-	// deviceMbps is the speed that the device tells; 0: it tells none.
+	mtu                  int // of the device, bytes; 0: unknown
+	// deviceMbps is the speed that the device reports; 0: it reports none.
 	deviceMbps int
 }
 

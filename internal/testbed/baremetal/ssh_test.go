@@ -43,7 +43,7 @@ func TestTold(t *testing.T) {
 	} {
 		_, err := r.Run(t.Context(), exec.Cmd{Argv: []string{"sh", "-c", script}})
 		got := ""
-		if err = (Host{Name: "a"}).told(err); err != nil {
+		if err = (Host{Name: "a"}).explain(err); err != nil {
 			got = err.Error()
 		}
 		if !strings.HasPrefix(got, want) || want == "" && got != "" || strings.Contains(got, script) {
@@ -51,7 +51,7 @@ func TestTold(t *testing.T) {
 		}
 	}
 	_, err := r.Run(t.Context(), exec.Cmd{Argv: []string{"no-such-program"}})
-	if err = (Host{Name: "a"}).told(err); err == nil || isLost(err) || !strings.Contains(err.Error(), "no-such-program") {
+	if err = (Host{Name: "a"}).explain(err); err == nil || isLost(err) || !strings.Contains(err.Error(), "no-such-program") {
 		t.Errorf("without ssh: %v", err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 // Bootstrap asks every host whether it can be used, and puts back what a
 // killed run left there.
-func (b *Bed) Bootstrap(ctx context.Context) error {
+func (b *Testbed) Bootstrap(ctx context.Context) error {
 	good, err := b.ask(ctx)
 	if len(good) == 0 || err != nil && !b.options.KeepGoing {
 		return err
@@ -25,22 +25,22 @@ func (b *Bed) Bootstrap(ctx context.Context) error {
 		return errors.Join(err, held)
 	}
 	records, playErr := b.player.play(ctx, b.inventory.Path, "bootstrap", map[string]any{}, strings.Join(good, ","))
-	b.tellMended(records)
-	if err == nil && playErr == nil && mended(records) {
+	b.reportRestored(records)
+	if err == nil && playErr == nil && restored(records) {
 		_, err = b.ask(ctx) // what they said before was of a host that had not been put back
 	}
 	b.ready = err == nil && playErr == nil
 	return errors.Join(err, playErr)
 }
 
-// mended tells whether a step put anything back.
-func mended(records []record) bool {
+// restored reports whether a step put anything back.
+func restored(records []record) bool {
 	return slices.ContainsFunc(records, func(r record) bool { return len(r.Restored) > 0 })
 }
 
 // ask gathers the facts of both ends, says what is wrong with each host, and
 // names those with which nothing is.
-func (b *Bed) ask(ctx context.Context) (good []string, err error) {
+func (b *Testbed) ask(ctx context.Context) (good []string, err error) {
 	var errs []error
 	for i, e := range b.ends {
 		var err error
@@ -50,7 +50,7 @@ func (b *Bed) ask(ctx context.Context) (good []string, err error) {
 		}
 		peer, err := b.ends[1-i].host.dataAddress(ctx)
 		if err != nil {
-			continue // told when its own turn comes
+			continue // reported when its own turn comes
 		}
 		e.facts, err = e.host.ask(ctx, b.options.Runner, peer.String())
 		if err == nil {
@@ -82,8 +82,8 @@ func (b *Bed) ask(ctx context.Context) (good []string, err error) {
 	return good, errors.Join(errs...)
 }
 
-// tellMended says what a step found of a killed run.
-func (b *Bed) tellMended(records []record) {
+// reportRestored reports what a step found of a killed run.
+func (b *Testbed) reportRestored(records []record) {
 	for _, r := range records {
 		if len(r.Restored) > 0 {
 			b.options.Say("%s: put back what a killed run had changed: %s", r.Host, strings.Join(r.Restored, ", "))
@@ -95,10 +95,10 @@ func (b *Bed) tellMended(records []record) {
 }
 
 // both are the names of client and server.
-func (b *Bed) both() []string { return []string{b.inventory.Client.Name, b.inventory.Server.Name} }
+func (b *Testbed) both() []string { return []string{b.inventory.Client.Name, b.inventory.Server.Name} }
 
 // Deploy copies this program to client and server.
-func (b *Bed) Deploy(ctx context.Context) error {
+func (b *Testbed) Deploy(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	held, err := b.occupy(ctx, b.both())
@@ -106,14 +106,14 @@ func (b *Bed) Deploy(ctx context.Context) error {
 		return err
 	}
 	vars := map[string]any{"program": b.options.Program}
-	b.standing = true // also where it fails half-way
+	b.deployed = true // also where it fails half-way
 	_, playErr := b.player.play(ctx, b.inventory.Path, "deploy", vars, strings.Join(held, ","))
 	return errors.Join(err, playErr)
 }
 
 // Destroy puts both hosts back as they were, whatever run changed them. One that
-// does not answer is no hindrance for the other.
-func (b *Bed) Destroy(ctx context.Context) error {
+// does not answer does not hinder the other.
+func (b *Testbed) Destroy(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	held, err := b.occupy(ctx, b.both())
@@ -125,7 +125,7 @@ func (b *Bed) Destroy(ctx context.Context) error {
 
 // destroy puts back what this command changed. A host that another has by now is
 // left to it: that put back what was found.
-func (b *Bed) destroy(ctx context.Context) error {
+func (b *Testbed) destroy(ctx context.Context) error {
 	var taken, errs []error
 	var mine []string
 	for _, e := range b.ends {
@@ -143,22 +143,22 @@ func (b *Bed) destroy(ctx context.Context) error {
 	return errors.Join(append(taken, b.notBack(errors.Join(errs...)))...)
 }
 
-func (b *Bed) putBack(ctx context.Context, names []string) error {
+func (b *Testbed) putBack(ctx context.Context, names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
 	records, err := b.player.play(ctx, b.inventory.Path, "destroy", map[string]any{}, strings.Join(names, ","))
-	if !b.standing {
-		b.tellMended(records)
+	if !b.deployed {
+		b.reportRestored(records)
 	}
 	if err == nil && len(names) == len(b.ends) {
-		b.standing, b.tuned = false, tuning{}
+		b.deployed, b.tuned = false, tuning{}
 	}
 	return err
 }
 
 // notBack adds to what kept hosts from being put back how that is done later.
-func (b *Bed) notBack(err error) error {
+func (b *Testbed) notBack(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -167,7 +167,7 @@ func (b *Bed) notBack(err error) error {
 
 // Collect copies a result directory into a folder of the sink, under its own
 // name. Again, it copies what is new.
-func (b *Bed) Collect(ctx context.Context, dir string) error {
+func (b *Testbed) Collect(ctx context.Context, dir string) error {
 	if b.inventory.Sink == nil {
 		return fmt.Errorf("inventory %s has no group sink: name a host in it, with cnibench_sink_dir", b.inventory.Path)
 	}

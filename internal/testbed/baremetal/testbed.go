@@ -1,7 +1,7 @@
 // Package baremetal is the testbed of bare machines: an Ansible inventory names
 // them, Ansible's roles change and restore them, and cnibench runs on them over
-// SSH. Where they are nodes of a Kubernetes its pods are measured beside them. No
-// port is opened for control, and everything copied is removed.
+// SSH. If they are nodes of a Kubernetes, its pods can be measured in the same campaign.
+// No port is opened for control, and everything copied is removed.
 package baremetal
 
 import (
@@ -32,12 +32,12 @@ type Options struct {
 	// KeepGoing lets the steps go on with other hosts where one fails, and a
 	// run without its sink.
 	KeepGoing bool
-	// Say tells people of what was found and mended.
+	// Say reports what was found and corrected.
 	Say func(format string, args ...any)
 }
 
-// Bed is a testbed of two hosts.
-type Bed struct {
+// Testbed measures between two hosts.
+type Testbed struct {
 	options   Options
 	inventory Inventory
 	player    *player
@@ -48,7 +48,7 @@ type Bed struct {
 	// kubeconfig is that of the control plane, in memory; nil: it was not fetched.
 	kubeconfig *os.File
 	ready      bool // Bootstrap went well
-	standing   bool // the program is on the hosts
+	deployed   bool // the program is on the hosts
 	// held keeps the hosts' locks, by name; nil: occupy was not called.
 	held map[string]*lock
 	who  string // what the locks say of this command
@@ -80,10 +80,10 @@ type tuning struct {
 	mtu     int // bytes; 0: nothing was given yet
 }
 
-var _ testbed.Testbed = (*Bed)(nil)
+var _ testbed.Testbed = (*Testbed)(nil)
 
 // Open reads the inventory. Nothing is done to a host yet.
-func Open(ctx context.Context, o Options) (*Bed, error) {
+func Open(ctx context.Context, o Options) (*Testbed, error) {
 	p, err := newPlayer(o.Runner)
 	if err != nil {
 		return nil, err
@@ -92,14 +92,14 @@ func Open(ctx context.Context, o Options) (*Bed, error) {
 	if err != nil {
 		return nil, errors.Join(err, p.close())
 	}
-	b := &Bed{options: o, inventory: inv, player: p, made: map[string][]result.Setting{}}
+	b := &Testbed{options: o, inventory: inv, player: p, made: map[string][]result.Setting{}}
 	b.ends = [2]*end{{host: inv.Client, role: "client"}, {host: inv.Server, role: "server"}}
 	return b, nil
 }
 
 // Release lets the hosts go and removes what Open made on this machine. It is
 // called after Close, where Build was called.
-func (b *Bed) Release() error {
+func (b *Testbed) Release() error {
 	err := b.closePods(context.Background())
 	b.vacate()
 	if b.kubeconfig != nil {
@@ -109,12 +109,12 @@ func (b *Bed) Release() error {
 	return errors.Join(err, b.player.close())
 }
 
-// HasSink tells whether the inventory names where results are copied to.
-func (b *Bed) HasSink() bool { return b.inventory.Sink != nil }
+// HasSink reports whether the inventory names where results are copied to.
+func (b *Testbed) HasSink() bool { return b.inventory.Sink != nil }
 
 // Build makes the hosts ready: what a killed run left is put back, the program
 // is copied. A cell that bare machines do not have is in the map.
-func (b *Bed) Build(ctx context.Context, cells []result.Cell) (map[result.Cell]string, error) {
+func (b *Testbed) Build(ctx context.Context, cells []result.Cell) (map[result.Cell]string, error) {
 	if !b.ready {
 		if err := b.Bootstrap(ctx); err != nil {
 			return nil, err
@@ -130,9 +130,9 @@ func (b *Bed) Build(ctx context.Context, cells []result.Cell) (map[result.Cell]s
 	return unsupported, nil
 }
 
-// choose tells which cells cannot be measured here, and gathers the profiles of
+// choose reports which cells cannot be measured here, and gathers the profiles of
 // those that can.
-func (b *Bed) choose(ctx context.Context, cells []result.Cell) (map[result.Cell]string, error) {
+func (b *Testbed) choose(ctx context.Context, cells []result.Cell) (map[result.Cell]string, error) {
 	unsupported := map[result.Cell]string{}
 	for _, c := range cells {
 		if err := b.support(c); err != nil {
@@ -158,7 +158,7 @@ func (b *Bed) choose(ctx context.Context, cells []result.Cell) (map[result.Cell]
 }
 
 // support says why a cell cannot be measured between bare machines.
-func (b *Bed) support(c result.Cell) error {
+func (b *Testbed) support(c result.Cell) error {
 	switch {
 	case c.HasManyEnds():
 		return fmt.Errorf("%s has %d ranks, and an inventory has two hosts that are measured: measure it in the lab", c.Workload, c.Ranks)
@@ -176,8 +176,8 @@ func (b *Bed) support(c result.Cell) error {
 	return b.supportLink(c)
 }
 
-// supportLink holds the link's name against what the devices tell.
-func (b *Bed) supportLink(c result.Cell) error {
+// supportLink compares the link's name with the speed that the devices report.
+func (b *Testbed) supportLink(c result.Cell) error {
 	want, shaped := linkMbps(c.Link)
 	if !shaped {
 		return nil
@@ -197,7 +197,7 @@ func speedInWords(mbps int) string {
 	return fmt.Sprintf("runs at %d Mbit/s", mbps)
 }
 
-// linkMbps is the speed that a link's name promises; a bond tells the sum of
+// linkMbps is the speed that a link's name promises; a bond reports the sum of
 // its wires. unshaped promises none.
 func linkMbps(link string) (int, bool) {
 	switch link {
@@ -214,10 +214,10 @@ func linkMbps(link string) (int, bool) {
 // Ends gives both hosts with the settings of the cell and living agents. A host
 // that does not answer any more is a testbed.LostError; one that is back is used
 // again.
-func (b *Bed) Ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) {
+func (b *Testbed) Ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.standing {
+	if !b.deployed {
 		return testbed.Ends{}, errors.New("the hosts are not ready: Build comes first")
 	}
 	if err := b.givenUp(time.Now()); err != nil {
@@ -236,8 +236,8 @@ func (b *Bed) Ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) 
 	}
 }
 
-func (b *Bed) endsOf(ctx context.Context, cell result.Cell) (testbed.Ends, error) {
-	if err := b.meet(ctx); err != nil {
+func (b *Testbed) endsOf(ctx context.Context, cell result.Cell) (testbed.Ends, error) {
+	if err := b.reconnect(ctx); err != nil {
 		return testbed.Ends{}, err
 	}
 	if err := b.tune(ctx, tuning{cell.Profile, cell.MTU}); err != nil {
@@ -269,7 +269,7 @@ func (e *end) place() testbed.Place {
 
 // startAgent starts the agent of a host, where none lives, and reads the MTUs. One that
 // does not answer is ended, so that the next call starts another.
-func (b *Bed) startAgent(ctx context.Context, e *end) error {
+func (b *Testbed) startAgent(ctx context.Context, e *end) error {
 	if e.agent != nil && e.mtus != nil {
 		return nil
 	}
@@ -289,12 +289,12 @@ func (b *Bed) startAgent(ctx context.Context, e *end) error {
 }
 
 // greet starts the agent of a host and waits for its greeting.
-func (b *Bed) greet(ctx context.Context, e *end, within time.Duration) error {
+func (b *Testbed) greet(ctx context.Context, e *end, within time.Duration) error {
 	p, err := b.options.Runner.StartPiped(context.WithoutCancel(ctx), e.host.ssh(e.host.agent(), "agent"))
 	if err != nil {
 		return err
 	}
-	wait := func() error { return e.host.told(p.Wait()) }
+	wait := func() error { return e.host.explain(p.Wait()) }
 	ctx, cancel := context.WithTimeoutCause(ctx, within, &HostError{
 		Host: e.host.Name, Lost: true, Text: fmt.Sprintf("no greeting within %v", within), Cure: "see whether it is overloaded, or the network between",
 	})
@@ -304,7 +304,7 @@ func (b *Bed) greet(ctx context.Context, e *end, within time.Duration) error {
 }
 
 // Close ends the agents and puts both hosts back as they were.
-func (b *Bed) Close(ctx context.Context) error {
+func (b *Testbed) Close(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	errs := []error{b.closePods(ctx)}
@@ -316,7 +316,7 @@ func (b *Bed) Close(ctx context.Context) error {
 			e.agent = nil
 		}
 	}
-	if b.standing {
+	if b.deployed {
 		errs = append(errs, b.lost(b.destroy(context.WithoutCancel(ctx))))
 	}
 	return errors.Join(errs...)

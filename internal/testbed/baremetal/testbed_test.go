@@ -81,7 +81,7 @@ func FuzzInventory(f *testing.F) {
 }
 
 func TestSupport(t *testing.T) {
-	b := &Bed{ends: [2]*end{
+	b := &Testbed{ends: [2]*end{
 		{host: Host{Name: "left"}, facts: facts{device: "eth0", deviceMbps: 1000}},
 		{host: Host{Name: "right"}, facts: facts{device: "eth1"}},
 	}}

@@ -16,7 +16,7 @@ import (
 const TuneTime = 4 * time.Second
 
 // tune gives both hosts a profile and MTU, where they have others.
-func (b *Bed) tune(ctx context.Context, want tuning) error {
+func (b *Testbed) tune(ctx context.Context, want tuning) error {
 	if b.tuned == want {
 		return nil
 	}
@@ -48,9 +48,9 @@ func (b *Bed) tune(ctx context.Context, want tuning) error {
 	return nil
 }
 
-// watch names what records tell of, in the module's words: all that any profile
+// watch names what records report, in the module's words: all that any profile
 // of the campaign asks for.
-func (b *Bed) watch() []string {
+func (b *Testbed) watch() []string {
 	all := []string{}
 	for _, p := range b.profiles {
 		for _, s := range p.Settings() {
@@ -91,7 +91,7 @@ func (e *end) read(name string, r record) error {
 }
 
 // note keeps what became of a profile's settings, for the environment.
-func (b *Bed) note(name string, e *end, r record) {
+func (b *Testbed) note(name string, e *end, r record) {
 	if made := settingsOf(r); len(made) > 0 {
 		b.made[name+" "+e.host.Name] = made
 	}

@@ -77,7 +77,7 @@ func TestPlaybooksEnd(t *testing.T) {
 func TestAgentsThatDoNotAnswer(t *testing.T) {
 	r := exec.NewRunner()
 	t.Cleanup(r.Close)
-	b := &Bed{options: Options{Runner: r}}
+	b := &Testbed{options: Options{Runner: r}}
 	e := &end{host: Host{Name: "left", Address: "left"}, role: "client"}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

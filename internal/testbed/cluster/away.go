@@ -16,23 +16,23 @@ import (
 // objects are deleted without them.
 const letGoWithin = 20 * time.Second
 
-// living gives a spot with a living agent. An API server or a kubelet that is being
-// started again comes back within the testbed's patience, which is had once for each
-// time that a spot loses its agent: afterwards samples fail at once until it is there.
-func (c *cluster) living(ctx context.Context, s spot) (*stand, error) {
+// living gives the pod of an end with a living agent. An API server or a kubelet that is
+// being started again comes back within the testbed's patience. An end has that patience
+// once each time it loses its agent: afterwards samples fail at once until it is back.
+func (c *cluster) living(ctx context.Context, e end) (*agentPod, error) {
 	for {
-		st, err := c.revive(ctx, s)
+		p, err := c.revive(ctx, e)
 		if err == nil {
-			st.away = time.Time{}
-			return st, nil
+			p.away = time.Time{}
+			return p, nil
 		}
-		if st = c.stands[s]; st == nil || !mayPass(err) {
+		if p = c.pods[e]; p == nil || !mayPass(err) {
 			return nil, err
 		}
-		if st.away.IsZero() {
-			st.away = time.Now()
+		if p.away.IsZero() {
+			p.away = time.Now()
 		}
-		if time.Since(st.away) > c.options.Patience {
+		if time.Since(p.away) > c.options.Patience {
 			return nil, err
 		}
 		select {
@@ -49,16 +49,15 @@ type agentError struct{ err error }
 func (e *agentError) Error() string { return e.err.Error() }
 func (e *agentError) Unwrap() error { return e.err }
 
-// mayPass tells of errors that a restart of the API server or of a kubelet ends.
+// mayPass reports errors that a restart of the API server or of a kubelet ends.
 func mayPass(err error) bool {
 	var start *agentError
 	return errors.As(err, &start) || kubeclient.IsAway(err)
 }
 
-// silence says of a pod that nothing became of that its node's kubelet has not been
-// heard of since before the pod was made; "" where it has been, or nobody knows. It
-// goes by the kubelet's lease and not by the node's condition, which a cluster's
-// controllers may change late.
+// silence reports whether the kubelet of a pod's node stopped heartbeating before the pod
+// was created; "" if it did not, or nothing is known. It uses the kubelet's lease and not
+// the node's condition, which a cluster's controllers may change late.
 func (c *cluster) silence(ctx context.Context, pod *corev1.Pod) string {
 	if pod == nil || pod.Spec.NodeName == "" || pod.Status.StartTime != nil {
 		return ""
@@ -78,22 +77,22 @@ func (c *cluster) silence(ctx context.Context, pod *corev1.Pod) string {
 func (c *cluster) force(ctx context.Context) error {
 	now := int64(0)
 	var errs []error
-	for _, st := range c.stands {
-		pods := c.client.API.CoreV1().Pods(c.namespace(st.spot))
-		pod, err := pods.Get(ctx, st.pod, metav1.GetOptions{})
+	for _, p := range c.pods {
+		pods := c.client.API.CoreV1().Pods(c.namespace(p.end))
+		pod, err := pods.Get(ctx, p.name, metav1.GetOptions{})
 		if err == nil && pod.Labels[runLabel] != c.run {
 			continue // another has the name by now
 		}
 		if err == nil {
-			err = pods.Delete(ctx, st.pod, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
+			err = pods.Delete(ctx, p.name, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
 		}
 		if kubeclient.IsNotFound(err) {
 			continue
 		}
 		if err == nil {
-			c.options.Say("pod %s was deleted without the kubelet of %s, which did not end it within %v", st.pod, c.nodes[st.spot.node-1].Name, letGoWithin)
+			c.options.Say("pod %s was deleted without the kubelet of %s, which did not end it within %v", p.name, c.nodes[p.end.node-1].Name, letGoWithin)
 		}
-		errs = append(errs, c.client.Explain("delete pod "+st.pod, err))
+		errs = append(errs, c.client.Explain("delete pod "+p.name, err))
 	}
 	return errors.Join(errs...)
 }

@@ -25,28 +25,28 @@ type cluster struct {
 	client  *kubeclient.Client
 	options Options
 
-	// run names the namespaces that stand now; runs are all that were made.
+	// run names the present namespaces; runs are all that were created.
 	run  string
 	runs []string
-	// nodes are those of spots; one where the cluster has no more.
+	// nodes are those that ends are on; one where the cluster has no more.
 	nodes []corev1.Node
-	// pairs are those that are measured, by the nodes' names; nil: one alone.
+	// pairs are those that are measured, by the nodes' names; nil: only one.
 	pairs [][2]string
 	// unfit says of the nodes that take no pods why.
 	unfit string
 	// noHost says why there are no pods in their node's own network; "": there are.
 	noHost string
-	// wanted are the spots and routes of the campaign.
-	wanted []spot
+	// wanted and routes are the ends and routes of the campaign.
+	wanted []end
 	routes []route
-	stands map[spot]*stand
+	pods   map[end]*agentPod
 	ports  map[route]uint16 // of nodes, by route
 	// without says of a route why there is none.
 	without map[route]string
-	// enforces tells that traffic was seen to be held against policies.
+	// enforces means that the cluster was seen to enforce policies.
 	enforces bool
-	// limited and doubted tell that people were told of pods' limits, and of an agent
-	// whose version is not known.
+	// limited and doubted mean that pods' limits, and an agent whose version is not known,
+	// were reported.
 	limited, doubted bool
 	found            detected
 	lease            *lease
@@ -87,20 +87,20 @@ func (c *cluster) prepare(ctx context.Context, cells []result.Cell) (campaign.Fo
 	return c.look(ctx)
 }
 
-// want notes the spots and routes of the cells that the nodes are enough for.
+// want notes the ends and routes of the cells that the nodes are enough for.
 func (c *cluster) want(cells []result.Cell) {
 	for _, cell := range cells {
 		if c.options.Pairs != "" {
 			c.wantEach(cell)
 			continue
 		}
-		from, to := c.spotsOf(cell)
+		from, to := c.endsOf(cell)
 		if max(from.node, to.node) > len(c.nodes) || to.host && to.policies > 0 {
 			continue
 		}
-		for _, s := range []spot{from, to, {role: server, node: to.node, host: to.host}} {
-			if !slices.Contains(c.wanted, s) {
-				c.wanted = append(c.wanted, s)
+		for _, e := range []end{from, to, {role: server, node: to.node, host: to.host}} {
+			if !slices.Contains(c.wanted, e) {
+				c.wanted = append(c.wanted, e)
 			}
 		}
 		r := route{to, cell.Path, familyOf(cell)}
@@ -110,13 +110,13 @@ func (c *cluster) want(cells []result.Cell) {
 	}
 }
 
-// wantEach notes one spot for each node, in each of the networks that the ends of a
+// wantEach notes one end for each node, in each of the networks that the ends of a
 // cell are in.
 func (c *cluster) wantEach(cell result.Cell) {
 	for i := range c.nodes {
 		for _, host := range []bool{strings.HasPrefix(cell.Path, "host-to-"), strings.HasSuffix(cell.Path, "-to-host")} {
-			if s := (spot{role: both, node: i + 1, host: host}); !slices.Contains(c.wanted, s) {
-				c.wanted = append(c.wanted, s)
+			if e := (end{role: both, node: i + 1, host: host}); !slices.Contains(c.wanted, e) {
+				c.wanted = append(c.wanted, e)
 			}
 		}
 	}
@@ -127,9 +127,9 @@ func (c *cluster) make(ctx context.Context) error {
 	if err := c.begin(ctx); err != nil {
 		return err
 	}
-	for _, s := range c.wanted {
-		if !s.host || c.noHost == "" {
-			c.stands[s] = &stand{spot: s}
+	for _, e := range c.wanted {
+		if !e.host || c.noHost == "" {
+			c.pods[e] = &agentPod{end: e}
 		}
 	}
 	return c.fill(ctx)
@@ -139,7 +139,7 @@ func (c *cluster) make(ctx context.Context) error {
 func (c *cluster) begin(ctx context.Context) error {
 	id := make([]byte, 4)
 	rand.Read(id) // never fails (crypto/rand)
-	c.run, c.stands, c.ports = hex.EncodeToString(id), map[spot]*stand{}, map[route]uint16{}
+	c.run, c.pods, c.ports = hex.EncodeToString(id), map[end]*agentPod{}, map[route]uint16{}
 	c.without = map[route]string{}
 	c.runs = append(c.runs, c.run)
 	if c.named.Namespace == "" {
@@ -152,10 +152,10 @@ func (c *cluster) begin(ctx context.Context) error {
 
 // fill makes policies, pods and services, and waits for them.
 func (c *cluster) fill(ctx context.Context) error {
-	for _, s := range c.wanted {
-		err := c.makePolicies(ctx, s)
-		if err == nil && c.stands[s] != nil {
-			err = c.makePod(ctx, c.stands[s])
+	for _, e := range c.wanted {
+		err := c.makePolicies(ctx, e)
+		if err == nil && c.pods[e] != nil {
+			err = c.makePod(ctx, c.pods[e])
 		}
 		if err != nil {
 			return err
@@ -168,8 +168,8 @@ func (c *cluster) fill(ctx context.Context) error {
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(raiseAtOnce)
-	for _, st := range c.stands {
-		g.Go(func() error { return c.raise(gctx, st) })
+	for _, p := range c.pods {
+		g.Go(func() error { return c.raise(gctx, p) })
 	}
 	if err := g.Wait(); err != nil {
 		return err
@@ -178,12 +178,12 @@ func (c *cluster) fill(ctx context.Context) error {
 	return c.settle(ctx)
 }
 
-// namespace is where a spot's pod is.
-func (c *cluster) namespace(s spot) string {
+// namespace is where an end's pod is.
+func (c *cluster) namespace(e end) string {
 	if c.named.Namespace != "" {
 		return c.named.Namespace
 	}
-	return namespaceOf(c.run, s.host)
+	return namespaceOf(c.run, e.host)
 }
 
 func namespaceOf(run string, host bool) string {
@@ -226,7 +226,7 @@ func (c *cluster) makeNamespaces(ctx context.Context) error {
 	if c.lease, err = c.startLease(ctx); err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(c.wanted, func(s spot) bool { return s.host }) {
+	if !slices.ContainsFunc(c.wanted, func(e end) bool { return e.host }) {
 		return nil
 	}
 	if err := make(true, "privileged"); err != nil {
@@ -242,10 +242,10 @@ func (c *cluster) makeNamespaces(ctx context.Context) error {
 // close ends the agents and deletes the namespaces of all runs.
 func (c *cluster) close(ctx context.Context) error {
 	var errs []error
-	for _, st := range c.stands {
-		if st.agent != nil {
-			if err := st.agent.Close(); err != nil {
-				errs = append(errs, fmt.Errorf("agent at %s: %w", st.spot.name(), err))
+	for _, p := range c.pods {
+		if p.agent != nil {
+			if err := p.agent.Close(); err != nil {
+				errs = append(errs, fmt.Errorf("agent at %s: %w", p.end.name(), err))
 			}
 		}
 	}
@@ -259,7 +259,7 @@ func (c *cluster) close(ctx context.Context) error {
 	if err != nil && ctx.Err() == nil {
 		err = errors.Join(c.force(ctx), c.remove(ctx))
 	}
-	c.stands = nil
+	c.pods = nil
 	errs = append(errs, err)
 	if errors.Join(errs...) == nil {
 		c.runs = nil

@@ -19,21 +19,21 @@ func portOf(r route) uint16 {
 
 // ends are those of a cell, living.
 func (c *cluster) ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) {
-	fromSpot, toSpot := c.spotsOf(cell)
-	from, err := c.living(ctx, fromSpot)
+	fromEnd, toEnd := c.endsOf(cell)
+	from, err := c.living(ctx, fromEnd)
 	if err != nil {
 		return testbed.Ends{}, err
 	}
-	to, err := c.living(ctx, toSpot)
+	to, err := c.living(ctx, toEnd)
 	if err != nil {
 		return testbed.Ends{}, err
 	}
-	if !from.agent.Alive() { // everything was made anew for the other end
-		if from, err = c.living(ctx, fromSpot); err != nil {
+	if !from.agent.Alive() { // everything was created again for the other end
+		if from, err = c.living(ctx, fromEnd); err != nil {
 			return testbed.Ends{}, err
 		}
 	}
-	r := route{toSpot, cell.Path, familyOf(cell)}
+	r := route{toEnd, cell.Path, familyOf(cell)}
 	at, err := c.target(ctx, r, to)
 	if err != nil {
 		return testbed.Ends{}, err
@@ -46,18 +46,18 @@ func (c *cluster) ends(ctx context.Context, cell result.Cell) (testbed.Ends, err
 	}, nil
 }
 
-func (c *cluster) place(st *stand, family string) testbed.Place {
-	return testbed.Place{Name: c.placeName(st), Node: st.node, MTU: st.mtu(family), Agent: st.agent,
+func (c *cluster) place(p *agentPod, family string) testbed.Place {
+	return testbed.Place{Name: c.placeName(p), Node: p.node, MTU: p.mtu(family), Agent: p.agent,
 		ToolsFrom: "the image has this program alone: cnibench image --tools makes one with tools, --image names it"}
 }
 
-func (c *cluster) placeName(st *stand) string {
-	return words(c.name, fmt.Sprintf("%s on %s", st.spot.name(), st.node))
+func (c *cluster) placeName(p *agentPod) string {
+	return words(c.name, fmt.Sprintf("%s on %s", p.end.name(), p.node))
 }
 
 // support says why a cell cannot be measured here.
 func (c *cluster) support(cell result.Cell) error {
-	from, to := c.spotsOf(cell)
+	from, to := c.endsOf(cell)
 	r := route{to, cell.Path, familyOf(cell)}
 	switch {
 	case cell.Link != "unshaped":
@@ -81,12 +81,12 @@ func (c *cluster) support(cell result.Cell) error {
 	case c.without[r] != "":
 		return fmt.Errorf("%s", c.without[r])
 	}
-	for _, s := range []spot{from, to} {
-		st := c.stands[s]
-		if st == nil {
-			return fmt.Errorf("%s does not stand", s.name())
+	for _, e := range []end{from, to} {
+		p := c.pods[e]
+		if p == nil {
+			return fmt.Errorf("%s is not running", e.name())
 		}
-		if _, err := st.address(r.family); err != nil {
+		if _, err := p.address(r.family); err != nil {
 			return err
 		}
 	}

@@ -22,7 +22,7 @@ const (
 	renewEach = 20 * time.Second
 )
 
-// lease tells other commands that the run whose namespace it is in goes on.
+// lease shows other commands that the run whose namespace it is in is alive.
 type lease struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -35,7 +35,7 @@ func (c *cluster) startLease(ctx context.Context) (*lease, error) {
 		return nil, err
 	}
 	life, now := int32(leaseLife.Seconds()), metav1.NowMicro()
-	api := c.client.API.CoordinationV1().Leases(c.namespace(spot{}))
+	api := c.client.API.CoordinationV1().Leases(c.namespace(end{}))
 	made, err := api.Create(ctx, &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: c.object(leaseName), Labels: labels(c.run)},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &life, AcquireTime: &now, RenewTime: &now},
@@ -101,8 +101,8 @@ func (l *lease) stop() {
 	<-l.done
 }
 
-// clearDead begins to delete what killed runs left. Runs of which only their leases tell
-// are looked at again when this run ends (clearLater).
+// clearDead begins to delete what killed runs left. Runs that only their leases can identify
+// as ended are looked at again when this run ends (clearLater).
 func (c *cluster) clearDead(ctx context.Context) error {
 	cleared, unsure, err := clearOnce(ctx, c.client, c.named.Namespace, &c.sightings)
 	for _, what := range cleared {

@@ -49,30 +49,30 @@ func (c *cluster) look(ctx context.Context) (campaign.Found, error) {
 	return found, nil
 }
 
-// kernelOf is that of a node as an agent on it tells it; "" where none stands.
+// kernelOf is that of a node, as an agent on it reports it; "" if none runs there.
 func (c *cluster) kernelOf(node string) string {
-	for _, st := range c.stands {
-		if st.node == node && st.facts.Kernel != "" {
-			return st.facts.Kernel
+	for _, p := range c.pods {
+		if p.node == node && p.facts.Kernel != "" {
+			return p.facts.Kernel
 		}
 	}
 	return ""
 }
 
-// seen is what the agents tell of the devices around them, inside pods and on
+// seen is what the agents report of the devices around them, inside pods and on
 // nodes.
 func (c *cluster) seen() kubeclient.Seen {
 	var seen kubeclient.Seen
-	for _, s := range c.wanted {
-		st := c.stands[s]
-		if st == nil {
+	for _, e := range c.wanted {
+		p := c.pods[e]
+		if p == nil {
 			continue
 		}
-		place := kubeclient.Place{MTUs: st.facts.MTUs, Drivers: st.facts.Drivers, Routes: st.facts.Routes}
-		if s.host {
-			seen.Node = place
+		devices := kubeclient.Devices{MTUs: p.facts.MTUs, Drivers: p.facts.Drivers, Routes: p.facts.Routes}
+		if e.host {
+			seen.Node = devices
 		} else {
-			seen.Pod = place
+			seen.Pod = devices
 		}
 	}
 	return seen
@@ -82,9 +82,9 @@ func (c *cluster) seen() kubeclient.Seen {
 // network, that of the pods; bytes.
 func (c *cluster) linkMTU() int {
 	for _, host := range []bool{true, false} {
-		for _, s := range c.wanted {
-			if st := c.stands[s]; st != nil && s.host == host {
-				if mtu := max(st.mtu("ipv4"), st.mtu("ipv6")); mtu > 0 {
+		for _, e := range c.wanted {
+			if p := c.pods[e]; p != nil && e.host == host {
+				if mtu := max(p.mtu("ipv4"), p.mtu("ipv6")); mtu > 0 {
 					return mtu
 				}
 			}
@@ -93,9 +93,9 @@ func (c *cluster) linkMTU() int {
 	return 0
 }
 
-// Environment describes the clusters as they stand; what cannot be asked now is as
-// it was.
-func (b *Bed) Environment(ctx context.Context) (result.Environment, error) {
+// Environment describes the clusters. What cannot be asked now has its last known
+// values.
+func (b *Testbed) Environment(ctx context.Context) (result.Environment, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err := b.all(ctx); err != nil {
@@ -109,7 +109,7 @@ func (b *Bed) Environment(ctx context.Context) (result.Environment, error) {
 			env.OneAfterAnother = append(env.OneAfterAnother, c.name)
 		}
 		if c.found.facts.Kubernetes == "" {
-			continue // it did not stand yet
+			continue // nothing was created in it yet
 		}
 		env.Clusters[nameOr(c.name, campaign.TheCluster)] = c.found.facts
 		if env.Host.Kernel == "" && len(c.nodes) > 0 {
@@ -127,26 +127,26 @@ func (b *Bed) Environment(ctx context.Context) (result.Environment, error) {
 	return env, nil
 }
 
-// places are the facts of what stands, read again.
+// places are the facts of all running pods, read again.
 func (c *cluster) places(ctx context.Context) map[string]result.PlaceFacts {
 	out := map[string]result.PlaceFacts{}
-	for _, st := range c.stands {
-		st.ask(ctx)
-		out[c.placeName(st)] = result.PlaceFacts{Node: st.node, Kernel: st.facts.Kernel, MTUs: st.facts.MTUs, Sysctls: st.facts.Sysctls, Offloads: st.facts.Offloads,
-			Drivers: st.facts.Drivers, Routes: st.facts.Routes, Limits: st.limits, PodStart: st.start}
+	for _, p := range c.pods {
+		p.ask(ctx)
+		out[c.placeName(p)] = result.PlaceFacts{Node: p.node, Kernel: p.facts.Kernel, MTUs: p.facts.MTUs, Sysctls: p.facts.Sysctls, Offloads: p.facts.Offloads,
+			Drivers: p.facts.Drivers, Routes: p.facts.Routes, Limits: p.limits, PodStart: p.start}
 	}
 	return out
 }
 
 // ask reads the facts of a place again, where its agent lives.
-func (s *stand) ask(ctx context.Context) {
+func (p *agentPod) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	if s.agent == nil {
+	if p.agent == nil {
 		return
 	}
-	if now, err := s.agent.Facts(ctx); err == nil {
-		s.facts = now
+	if now, err := p.agent.Facts(ctx); err == nil {
+		p.facts = now
 	}
 }
 

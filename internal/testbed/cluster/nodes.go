@@ -34,7 +34,7 @@ func (c *cluster) chooseNodes(ctx context.Context) ([]corev1.Node, error) {
 	}
 }
 
-// tryNodes chooses among the nodes as they are; becoming tells that one is not
+// tryNodes chooses among the nodes as they are; becoming means that one is not
 // ready yet.
 func (c *cluster) tryNodes(ctx context.Context) (nodes []corev1.Node, becoming bool, err error) {
 	list, err := c.client.API.CoreV1().Nodes().List(ctx, metav1.ListOptions{})

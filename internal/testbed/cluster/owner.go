@@ -32,7 +32,7 @@ const sightEach = renewEach / 2
 
 // self identifies this process for whoever finds its lease: "boot namespace process
 // start". Only who has the same boot ID and the same PID namespace can look the process
-// up: two pods of one node share the former and not the latter.
+// up: two pods of one node share the boot ID and not the PID namespace.
 func self() (string, error) {
 	if runtime.GOOS != "linux" { // without /proc: nobody can look the process up, and its Lease decides
 		return fmt.Sprintf("%s %s %d %d", nowhere, nowhere, os.Getpid(), time.Now().UnixNano()), nil
@@ -132,7 +132,7 @@ type sighting struct {
 	first   bool // no other version was ever seen
 }
 
-// judge tells whether the run of a lease is alive. A nil lease is that of a run that has
+// judge reports whether the run of a lease is alive. A nil lease is that of a run that has
 // none: it may be about to be created.
 func (s *sightings) judge(run string, l *coordinationv1.Lease) verdict {
 	life := leaseLife

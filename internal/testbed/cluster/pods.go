@@ -23,16 +23,16 @@ const (
 	// container is the only one of a pod.
 	container = "agent"
 	// podLife ends a pod that nobody has deleted, seconds. One that is needed
-	// longer is made anew.
+	// longer is created again.
 	podLife = 12 * 3600
 )
 
-// stand is a spot's pod with the agent in it.
-type stand struct {
-	spot spot
-	// made counts its pods; pod is the present one's name.
+// agentPod is the pod of an end, with the agent in it.
+type agentPod struct {
+	end end
+	// made counts its pods; name is that of the present one.
 	made      int
-	pod       string
+	name      string
 	node      string
 	addresses []netip.Addr
 	agent     *agent.Client
@@ -46,41 +46,41 @@ type stand struct {
 	away time.Time
 }
 
-func (s *stand) address(family string) (netip.Addr, error) {
-	for _, a := range s.addresses {
+func (p *agentPod) address(family string) (netip.Addr, error) {
+	for _, a := range p.addresses {
 		if a.Is4() == (family == "ipv4") {
 			return a, nil
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("%s has no %s address: it has %v", s.pod, family, s.addresses)
+	return netip.Addr{}, fmt.Errorf("%s has no %s address: it has %v", p.name, family, p.addresses)
 }
 
-// mtu is that of the device which has the address, bytes; 0: it does not tell.
-func (s *stand) mtu(family string) int {
-	a, err := s.address(family)
+// mtu is that of the device which has the address, bytes; 0: not reported.
+func (p *agentPod) mtu(family string) int {
+	a, err := p.address(family)
 	if err != nil {
 		return 0
 	}
-	return s.facts.MTUs[s.facts.Addresses[a.String()]]
+	return p.facts.MTUs[p.facts.Addresses[a.String()]]
 }
 
-// makePod makes the next pod of a spot.
-func (c *cluster) makePod(ctx context.Context, st *stand) error {
-	st.made++
-	st.pod, st.addresses = c.object(st.spot.name()), nil
-	if st.made > 1 {
-		st.pod += fmt.Sprintf("-again-%d", st.made)
+// makePod creates the next pod of an end.
+func (c *cluster) makePod(ctx context.Context, p *agentPod) error {
+	p.made++
+	p.name, p.addresses = c.object(p.end.name()), nil
+	if p.made > 1 {
+		p.name += fmt.Sprintf("-again-%d", p.made)
 	}
-	pod := c.podOf(st.spot, st.pod)
+	pod := c.podOf(p.end, p.name)
 	taken, err := c.client.API.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 	if err == nil {
-		c.limit(st, taken)
+		c.limit(p, taken)
 		return unfitting(taken)
 	}
-	if st.spot.host && kubeclient.IsForbidden(err) {
+	if p.end.host && kubeclient.IsForbidden(err) {
 		c.noHost = c.client.Explain("make pod "+pod.Name, err).Error()
 		c.options.Say("no pods in their node's network, so no baseline: %s", c.noHost)
-		delete(c.stands, st.spot)
+		delete(c.pods, p.end)
 		return nil
 	}
 	return c.client.Explain("make pod "+pod.Name, err)
@@ -88,10 +88,10 @@ func (c *cluster) makePod(ctx context.Context, st *stand) error {
 
 // podOf is a pod that passes Pod Security "restricted", but where it is in its
 // node's network or was allowed to be privileged, and asks for nothing of the API server.
-func (c *cluster) podOf(s spot, name string) *corev1.Pod {
+func (c *cluster) podOf(e end, name string) *corev1.Pod {
 	yes, no, life, grace, user := true, false, int64(podLife), int64(1), int64(image.User)
-	meta := metav1.ObjectMeta{Name: name, Namespace: c.namespace(s), Labels: labels(c.run)}
-	meta.Labels[endLabel], meta.Labels[roleLabel] = s.name(), s.role
+	meta := metav1.ObjectMeta{Name: name, Namespace: c.namespace(e), Labels: labels(c.run)}
+	meta.Labels[endLabel], meta.Labels[roleLabel] = e.name(), e.role
 	rights := &corev1.SecurityContext{
 		AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes, RunAsNonRoot: &yes, RunAsUser: &user,
 		Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
@@ -104,8 +104,8 @@ func (c *cluster) podOf(s spot, name string) *corev1.Pod {
 		rights = &corev1.SecurityContext{Privileged: &yes, ReadOnlyRootFilesystem: &yes, RunAsUser: &root}
 	}
 	return &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{
-		HostNetwork: s.host,
-		Affinity:    c.whereTo(s),
+		HostNetwork: e.host,
+		Affinity:    c.whereTo(e),
 		Containers: []corev1.Container{{
 			Name: container, Image: c.options.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 			Command: []string{image.Program, "agent", "--wait"},
@@ -124,27 +124,27 @@ func (c *cluster) podOf(s spot, name string) *corev1.Pod {
 }
 
 // limit notes what limits the cluster gave a pod, which asked for none.
-func (c *cluster) limit(st *stand, pod *corev1.Pod) {
-	st.limits = nil
+func (c *cluster) limit(p *agentPod, pod *corev1.Pod) {
+	p.limits = nil
 	for name, quantity := range pod.Spec.Containers[0].Resources.Limits {
-		if st.limits == nil {
-			st.limits = map[string]string{}
+		if p.limits == nil {
+			p.limits = map[string]string{}
 		}
-		st.limits[string(name)] = quantity.String()
+		p.limits[string(name)] = quantity.String()
 	}
-	if cpu, limited := st.limits["cpu"]; limited && !c.limited {
+	if cpu, limited := p.limits["cpu"]; limited && !c.limited {
 		c.limited = true
 		c.options.Say("a LimitRange of namespace %s gives pods %s CPUs at most, which throttles what is measured", pod.Namespace, cpu)
 	}
 }
 
-// whereTo leaves the scheduler a spot's node, or, while nodes are being found, one
-// that has no pod of the run.
-func (c *cluster) whereTo(s spot) *corev1.Affinity {
-	if s.node > len(c.nodes) {
+// whereTo leaves the scheduler an end's node, or, while nodes are being found, those
+// without a pod of the run.
+func (c *cluster) whereTo(e end) *corev1.Affinity {
+	if e.node > len(c.nodes) {
 		return apart(c.run)
 	}
-	return onNode(c.nodes[s.node-1].Name)
+	return onNode(c.nodes[e.node-1].Name)
 }
 
 // onNode leaves the scheduler one node; unlike spec.nodeName it still looks at
@@ -156,51 +156,51 @@ func onNode(name string) *corev1.Affinity {
 	}}}
 }
 
-// raise waits for a spot's pod and starts the agent in it.
-func (c *cluster) raise(ctx context.Context, st *stand) error {
-	pod, err := c.await(ctx, st)
+// raise waits for an end's pod and starts the agent in it.
+func (c *cluster) raise(ctx context.Context, p *agentPod) error {
+	pod, err := c.await(ctx, p)
 	if err != nil {
 		return err
 	}
-	st.node, st.addresses, st.start = pod.Spec.NodeName, nil, podStart(pod)
+	p.node, p.addresses, p.start = pod.Spec.NodeName, nil, podStart(pod)
 	for _, ip := range pod.Status.PodIPs {
 		if a, err := netip.ParseAddr(ip.IP); err == nil {
-			st.addresses = append(st.addresses, a)
+			p.addresses = append(p.addresses, a)
 		}
 	}
-	st.hostIPs = nil
+	p.hostIPs = nil
 	for _, ip := range pod.Status.HostIPs {
-		st.hostIPs = append(st.hostIPs, ip.IP)
+		p.hostIPs = append(p.hostIPs, ip.IP)
 	}
-	if st.hostIPs == nil && pod.Status.HostIP != "" { // before Kubernetes 1.29
-		st.hostIPs = []string{pod.Status.HostIP}
+	if p.hostIPs == nil && pod.Status.HostIP != "" { // before Kubernetes 1.29
+		p.hostIPs = []string{pod.Status.HostIP}
 	}
-	return c.startAgent(ctx, st)
+	return c.startAgent(ctx, p)
 }
 
-func (c *cluster) startAgent(ctx context.Context, st *stand) error {
+func (c *cluster) startAgent(ctx context.Context, p *agentPod) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, greetWithin, fmt.Errorf("no greeting within %v", greetWithin))
 	defer cancel()
-	target := kubeclient.Target{Namespace: c.namespace(st.spot), Pod: st.pod, Container: container}
-	p := c.client.Exec(ctx, target, []string{image.Program, "agent"})
-	a, err := agent.NewClient(ctx, agent.Transport{Stdin: p.Stdin, Stdout: p.Stdout, Stderr: p.Stderr, Wait: p.Wait, Kill: p.Kill})
+	target := kubeclient.Target{Namespace: c.namespace(p.end), Pod: p.name, Container: container}
+	process := c.client.Exec(ctx, target, []string{image.Program, "agent"})
+	a, err := agent.NewClient(ctx, agent.Transport{Stdin: process.Stdin, Stdout: process.Stdout, Stderr: process.Stderr, Wait: process.Wait, Kill: process.Kill})
 	if err != nil {
-		return c.nodeToo(ctx, st, &agentError{fmt.Errorf("agent in pod %s: %w", st.pod, err)})
+		return c.nodeToo(ctx, p, &agentError{fmt.Errorf("agent in pod %s: %w", p.name, err)})
 	}
-	if err := c.sameVersion(st, a.Version()); err != nil {
+	if err := c.sameVersion(p, a.Version()); err != nil {
 		return errors.Join(err, a.Close())
 	}
-	if st.facts, err = a.Facts(ctx); err != nil {
-		return errors.Join(fmt.Errorf("agent in pod %s: facts: %w", st.pod, err), a.Close())
+	if p.facts, err = a.Facts(ctx); err != nil {
+		return errors.Join(fmt.Errorf("agent in pod %s: facts: %w", p.name, err), a.Close())
 	}
-	st.agent = a
+	p.agent = a
 	return nil
 }
 
 // sameVersion refuses an agent of another version: what it measures is not what this
-// program describes, though both speak one protocol. Of builds that have no version nobody
-// can tell, which is said once.
-func (c *cluster) sameVersion(st *stand, version string) error {
+// program describes, though both speak one protocol. For builds without a version nobody
+// knows, which is reported once.
+func (c *cluster) sameVersion(p *agentPod, version string) error {
 	if c.options.Version == "" || version == c.options.Version {
 		return nil
 	}
@@ -214,92 +214,92 @@ func (c *cluster) sameVersion(st *stand, version string) error {
 			return nil
 		}
 	}
-	return &PodError{Pod: st.pod, Node: st.node, Text: text, Cure: "give the nodes this program's own: cnibench image --to cnibench-image.tar, or name another one with --image"}
+	return &PodError{Pod: p.name, Node: p.node, Text: text, Cure: "give the nodes this program's own: cnibench image --to cnibench-image.tar, or name another one with --image"}
 }
 
 // nodeToo adds to an error what its node says of itself.
-func (c *cluster) nodeToo(ctx context.Context, st *stand, err error) error {
+func (c *cluster) nodeToo(ctx context.Context, p *agentPod, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWithin)
 	defer cancel()
-	node, nodeErr := c.client.API.CoreV1().Nodes().Get(ctx, st.node, metav1.GetOptions{})
+	node, nodeErr := c.client.API.CoreV1().Nodes().Get(ctx, p.node, metav1.GetOptions{})
 	if nodeErr != nil {
 		return err
 	}
 	if why := notReady(*node); why != "" {
-		return fmt.Errorf("%w (node %s is not ready: %s)", err, st.node, why)
+		return fmt.Errorf("%w (node %s is not ready: %s)", err, p.node, why)
 	}
 	return err
 }
 
-// revive gives a spot with a living agent: it starts the agent, or the pod, or
-// everything anew where they are gone.
-func (c *cluster) revive(ctx context.Context, s spot) (*stand, error) {
-	st := c.stands[s]
-	if st == nil {
-		return nil, fmt.Errorf("%s does not stand", s.name())
+// revive gives the pod of an end with a living agent. It starts the agent again, creates
+// the pod again, or everything, where they are gone.
+func (c *cluster) revive(ctx context.Context, e end) (*agentPod, error) {
+	p := c.pods[e]
+	if p == nil {
+		return nil, fmt.Errorf("%s is not running", e.name())
 	}
-	if st.agent != nil && st.agent.Alive() {
-		return st, nil
+	if p.agent != nil && p.agent.Alive() {
+		return p, nil
 	}
-	if st.agent != nil {
-		_ = st.agent.Close() // it is dead; why was the answer to its last call
-		st.agent = nil
+	if p.agent != nil {
+		_ = p.agent.Close() // it is dead; why was the answer to its last call
+		p.agent = nil
 	}
-	pods := c.client.API.CoreV1().Pods(c.namespace(s))
-	pod, err := pods.Get(ctx, st.pod, metav1.GetOptions{})
+	pods := c.client.API.CoreV1().Pods(c.namespace(e))
+	pod, err := pods.Get(ctx, p.name, metav1.GetOptions{})
 	switch {
 	case kubeclient.IsNotFound(err):
-		gone, err := c.namespaceGone(ctx, s)
+		gone, err := c.namespaceGone(ctx, e)
 		if err != nil {
 			return nil, err
 		}
 		if gone {
-			c.options.Say("namespace %s was deleted: everything is created again", c.namespace(s))
+			c.options.Say("namespace %s was deleted: everything is created again", c.namespace(e))
 			if err := c.again(ctx); err != nil {
 				return nil, err
 			}
-			return c.revive(ctx, s)
+			return c.revive(ctx, e)
 		}
 	case err != nil:
-		return nil, c.client.Explain("look after pod "+st.pod, err)
+		return nil, c.client.Explain("look after pod "+p.name, err)
 	case pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning:
-		return st, c.startAgent(ctx, st)
+		return p, c.startAgent(ctx, p)
 	case pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodPending:
-		return st, c.raise(ctx, st)
+		return p, c.raise(ctx, p)
 	default:
-		now := int64(0) // a service must not lead to it any more
+		now := int64(0) // a service must not send to it any more
 		only := metav1.NewUIDPreconditions(string(pod.UID))
-		if err := pods.Delete(ctx, st.pod, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: only}); err != nil && !kubeclient.IsNotFound(err) {
-			return nil, c.client.Explain("delete pod "+st.pod, err)
+		if err := pods.Delete(ctx, p.name, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: only}); err != nil && !kubeclient.IsNotFound(err) {
+			return nil, c.client.Explain("delete pod "+p.name, err)
 		}
 	}
-	c.options.Say("pod %s is gone: it is created again", st.pod)
-	if err := c.makePod(ctx, st); err != nil {
+	c.options.Say("pod %s is gone: it is created again", p.name)
+	if err := c.makePod(ctx, p); err != nil {
 		return nil, err
 	}
-	return st, c.raise(ctx, st)
+	return p, c.raise(ctx, p)
 }
 
-func (c *cluster) namespaceGone(ctx context.Context, s spot) (bool, error) {
+func (c *cluster) namespaceGone(ctx context.Context, e end) (bool, error) {
 	if c.named.Namespace != "" {
-		return false, nil // it is not ours, and nothing is made anew in another
+		return false, nil // it is not ours, and nothing is created in another
 	}
-	ns, err := c.client.API.CoreV1().Namespaces().Get(ctx, c.namespace(s), metav1.GetOptions{})
+	ns, err := c.client.API.CoreV1().Namespaces().Get(ctx, c.namespace(e), metav1.GetOptions{})
 	if kubeclient.IsNotFound(err) {
 		return true, nil
 	}
 	if err != nil {
-		return false, c.client.Explain("look after namespace "+c.namespace(s), err)
+		return false, c.client.Explain("look after namespace "+c.namespace(e), err)
 	}
 	return ns.DeletionTimestamp != nil, nil
 }
 
-// again makes everything anew in other namespaces; what is left of those before
-// goes.
+// again creates everything again in other namespaces, and deletes what is left of those
+// before.
 func (c *cluster) again(ctx context.Context) error {
-	for _, st := range c.stands {
-		if st.agent != nil {
-			_ = st.agent.Close() // its pod is being deleted
+	for _, p := range c.pods {
+		if p.agent != nil {
+			_ = p.agent.Close() // its pod is being deleted
 		}
 	}
 	c.lease.stop()

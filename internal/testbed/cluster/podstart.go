@@ -7,7 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// podStart is how a pod came to run, by what its status tells.
+// podStart is how a pod came to run, by its status.
 func podStart(pod *corev1.Pod) *result.PodStart {
 	after := func(at metav1.Time) *float64 {
 		if at.IsZero() || pod.CreationTimestamp.IsZero() {

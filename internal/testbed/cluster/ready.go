@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// answerWithin bounds a look at the API server beside something else.
+	// answerWithin bounds a request to the API server that explains another error.
 	answerWithin = 5 * time.Second
 	// greetWithin bounds the start of an agent.
 	greetWithin = 30 * time.Second
@@ -39,17 +39,17 @@ func (e *PodError) Error() string {
 	return s
 }
 
-// await waits until a spot's pod runs. What no waiting mends is an error at once.
-func (c *cluster) await(ctx context.Context, st *stand) (*corev1.Pod, error) {
+// await waits until an end's pod runs. What waiting cannot solve is an error at once.
+func (c *cluster) await(ctx context.Context, p *agentPod) (*corev1.Pod, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, fmt.Errorf("it does not run after %v", readyWithin))
 	defer cancel()
 	began := time.Now()
 	var last *PodError
 	var seen *corev1.Pod
 	for {
-		pod, err := c.client.API.CoreV1().Pods(c.namespace(st.spot)).Get(ctx, st.pod, metav1.GetOptions{})
+		pod, err := c.client.API.CoreV1().Pods(c.namespace(p.end)).Get(ctx, p.name, metav1.GetOptions{})
 		if err != nil && ctx.Err() == nil {
-			return nil, c.client.Explain("wait for pod "+st.pod, err)
+			return nil, c.client.Explain("wait for pod "+p.name, err)
 		}
 		if err == nil {
 			if seen = pod; running(pod) {
@@ -62,7 +62,7 @@ func (c *cluster) await(ctx context.Context, st *stand) (*corev1.Pod, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, c.late(ctx, st, seen, last)
+			return nil, c.late(ctx, p, seen, last)
 		case <-time.After(poll):
 		}
 	}
@@ -75,21 +75,21 @@ func running(pod *corev1.Pod) bool {
 }
 
 // late is the error of a wait that is over: what was last seen, or what the
-// kubelet's silence or the pod's events tell.
-func (c *cluster) late(ctx context.Context, st *stand, pod *corev1.Pod, last *PodError) error {
+// kubelet's silence or the pod's events say.
+func (c *cluster) late(ctx context.Context, p *agentPod, pod *corev1.Pod, last *PodError) error {
 	if last != nil {
 		return last
 	}
-	e := &PodError{Pod: st.pod, Node: c.nodes[st.spot.node-1].Name, Text: context.Cause(ctx).Error()}
+	e := &PodError{Pod: p.name, Node: c.nodes[p.end.node-1].Name, Text: context.Cause(ctx).Error()}
 	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWithin)
 	defer cancel()
 	if why := c.silence(look, pod); why != "" {
 		e.Text += ": " + why
 		return e
 	}
-	events, err := c.client.API.CoreV1().Events(c.namespace(st.spot)).List(look, metav1.ListOptions{FieldSelector: "involvedObject.name=" + st.pod})
+	events, err := c.client.API.CoreV1().Events(c.namespace(p.end)).List(look, metav1.ListOptions{FieldSelector: "involvedObject.name=" + p.name})
 	if err != nil {
-		return e // who may not see events is told the rest
+		return e // a user without the right to see events gets the rest
 	}
 	for _, event := range slices.Backward(events.Items) {
 		if event.Type == corev1.EventTypeWarning {
@@ -100,8 +100,8 @@ func (c *cluster) late(ctx context.Context, st *stand, pod *corev1.Pod, last *Po
 	return e
 }
 
-// hindrance says what keeps a pod from running; final: no waiting mends it. nil:
-// nothing is known of any.
+// hindrance says what keeps a pod from running; final: waiting does not
+// solve it. nil: no hindrance is known.
 func hindrance(pod *corev1.Pod, image string) (e *PodError, final bool) {
 	e = &PodError{Pod: pod.Name, Node: pod.Spec.NodeName}
 	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {

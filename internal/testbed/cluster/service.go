@@ -19,7 +19,7 @@ const servicePort = 7471
 // publishWithin bounds the wait for a service to have its pod.
 const publishWithin = 30 * time.Second
 
-// makeService makes the service of a route, of the server's pod alone.
+// makeService creates the service of a route, with the server's pod as its only one.
 func (c *cluster) makeService(ctx context.Context, r route) error {
 	family, single := corev1.IPv4Protocol, corev1.IPFamilyPolicySingleStack
 	if r.family == "ipv6" {
@@ -59,7 +59,7 @@ func (c *cluster) makeService(ctx context.Context, r route) error {
 }
 
 // target is where the client of a route sends to.
-func (c *cluster) target(ctx context.Context, r route, to *stand) (netip.AddrPort, error) {
+func (c *cluster) target(ctx context.Context, r route, to *agentPod) (netip.AddrPort, error) {
 	if why := c.without[r]; why != "" {
 		return netip.AddrPort{}, fmt.Errorf("%s", why)
 	}

@@ -15,18 +15,18 @@ import (
 // switchWithin bounds one command that switches a cluster's network.
 const switchWithin = 30 * time.Minute
 
-var _ testbed.Grouper = (*Bed)(nil)
+var _ testbed.Grouper = (*Testbed)(nil)
 
 // switching is what is known of a cluster whose network commands switch. The same
 // cluster is there once for each of its networks.
 type switching struct {
 	// cells are those of the campaign before its plan was made.
 	cells []result.Cell
-	// standing is the index of the cluster that has pods; -1: none.
-	standing int
+	// current is the index of the cluster that has pods; -1: none.
+	current int
 	// tried are the switches that were made before the plan was.
 	tried map[int]outcome
-	// past are the places of those that stood before.
+	// past are the places of those before.
 	past map[string]result.PlaceFacts
 }
 
@@ -35,10 +35,10 @@ type outcome struct {
 	err     error
 }
 
-func (b *Bed) switched() bool { return len(b.clusters) > 0 && b.clusters[0].named.Switch != nil }
+func (b *Testbed) switched() bool { return len(b.clusters) > 0 && b.clusters[0].named.Switch != nil }
 
 // Groups are the clusters where commands switch between them.
-func (b *Bed) Groups() (n int, of func(result.Cell) int) {
+func (b *Testbed) Groups() (n int, of func(result.Cell) int) {
 	if !b.switched() {
 		return 1, func(result.Cell) int { return 0 }
 	}
@@ -53,7 +53,7 @@ func (b *Bed) Groups() (n int, of func(result.Cell) int) {
 }
 
 // Switch gives the cluster another network, and makes the pods in it.
-func (b *Bed) Switch(ctx context.Context, group int) ([]testbed.Printed, error) {
+func (b *Testbed) Switch(ctx context.Context, group int) ([]testbed.Printed, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if done, have := b.switching.tried[group]; have {
@@ -64,10 +64,10 @@ func (b *Bed) Switch(ctx context.Context, group int) ([]testbed.Printed, error) 
 	return printed, err
 }
 
-// prepareFirst makes the first of several networks stand that can: the plan needs
-// the MTU of the nodes and who they are. What it does not see is as the campaign says.
-func (b *Bed) prepareFirst(ctx context.Context, cells []result.Cell) ([]campaign.Found, error) {
-	b.switching = switching{cells: cells, standing: -1, tried: map[int]outcome{}, past: map[string]result.PlaceFacts{}}
+// prepareFirst prepares the first of several networks that can be: the plan needs the
+// nodes' names and MTU. The rest is as the campaign says.
+func (b *Testbed) prepareFirst(ctx context.Context, cells []result.Cell) ([]campaign.Found, error) {
+	b.switching = switching{cells: cells, current: -1, tried: map[int]outcome{}, past: map[string]result.PlaceFacts{}}
 	var errs []error
 	for i := range b.clusters {
 		printed, first, err := b.switchTo(ctx, i)
@@ -89,17 +89,17 @@ func (b *Bed) prepareFirst(ctx context.Context, cells []result.Cell) ([]campaign
 	return nil, errors.Join(errs...)
 }
 
-// switchTo takes down what stands, runs a cluster's commands, makes its pods and
-// looks what network it then has.
-func (b *Bed) switchTo(ctx context.Context, group int) (printed []testbed.Printed, found campaign.Found, err error) {
+// switchTo deletes the pods of the present network, runs a cluster's commands, creates
+// its pods and finds out which network it then has.
+func (b *Testbed) switchTo(ctx context.Context, group int) (printed []testbed.Printed, found campaign.Found, err error) {
 	c := b.clusters[group]
 	defer func() { err = clusterError(c.name, err) }()
-	if at := b.switching.standing; at >= 0 {
+	if at := b.switching.current; at >= 0 {
 		maps.Copy(b.switching.past, b.clusters[at].places(ctx))
 		if err := b.clusters[at].close(ctx); err != nil {
 			return nil, found, err
 		}
-		b.switching.standing = -1
+		b.switching.current = -1
 	}
 	for i, argv := range c.named.Switch {
 		b.options.Say("%s: %q", c.name, argv)
@@ -118,6 +118,6 @@ func (b *Bed) switchTo(ctx context.Context, group int) (printed []testbed.Printe
 	if err != nil {
 		return printed, found, errors.Join(err, c.close(context.WithoutCancel(ctx)))
 	}
-	b.switching.standing = group
+	b.switching.current = group
 	return printed, found, nil
 }

@@ -1,7 +1,7 @@
-// Package cluster is the testbed of Kubernetes clusters: whatever a kubeconfig
-// reaches is measured between pods of this program, which are spoken to by exec
-// over the API server. Everything that it makes is in namespaces of its own, which
-// go at the end; those of a run that was killed go with the next.
+// Package cluster is the testbed of Kubernetes clusters. It measures any cluster in a
+// kubeconfig between pods of this program, which it controls by exec over the API server.
+// Everything that it creates is in namespaces of its own, which it deletes at the end; the
+// next run deletes those of a run that was killed.
 package cluster
 
 import (
@@ -23,8 +23,8 @@ import (
 const Patience = 20 * time.Second
 
 const (
-	// standWithin bounds what one sample may wait for its ends to be made anew.
-	standWithin = 2 * time.Minute
+	// endsWithin bounds how long one sample waits for its ends to be created again.
+	endsWithin = 2 * time.Minute
 	// closeWithin bounds the wait for the end of what was made.
 	closeWithin = 90 * time.Second
 )
@@ -58,12 +58,12 @@ type Options struct {
 	// Patience is how long what hinders nodes and pods may last that often passes:
 	// a node that is not ready yet, an image that is pulled once more.
 	Patience time.Duration
-	// Say tells people of what was found and mended.
+	// Say reports what was found and corrected.
 	Say func(format string, args ...any)
 }
 
-// Bed is a testbed of clusters.
-type Bed struct {
+// Testbed measures on the clusters of a campaign.
+type Testbed struct {
 	options  Options
 	clusters []*cluster
 
@@ -72,11 +72,11 @@ type Bed struct {
 	switching switching
 }
 
-var _ testbed.Testbed = (*Bed)(nil)
+var _ testbed.Testbed = (*Testbed)(nil)
 
 // Open makes the connections. Nothing is asked of a cluster yet.
-func Open(o Options) (*Bed, error) {
-	b := &Bed{options: o}
+func Open(o Options) (*Testbed, error) {
+	b := &Testbed{options: o}
 	for _, named := range o.Clusters {
 		client, err := o.Connect(named.Kubeconfig, named.Context)
 		if err != nil {
@@ -95,12 +95,14 @@ func clusterError(name string, err error) error {
 	return fmt.Errorf("cluster %s: %w", name, err)
 }
 
-// LetRest names what is told which cluster is measured (Options.Focus).
-func (b *Bed) LetRest(focus func(ctx context.Context, cluster string) error) { b.options.Focus = focus }
+// SetFocus sets Options.Focus, for callers that know it only once the testbed is open.
+func (b *Testbed) SetFocus(focus func(ctx context.Context, cluster string) error) {
+	b.options.Focus = focus
+}
 
 // Prepare makes the pods that the cells of a campaign need, before its plan is
 // made: what a cluster has is seen from them. On an error all is taken down.
-func (b *Bed) Prepare(ctx context.Context, cells []result.Cell) ([]campaign.Found, error) {
+func (b *Testbed) Prepare(ctx context.Context, cells []result.Cell) ([]campaign.Found, error) {
 	if err := b.all(ctx); err != nil { // one that a killed run left resting does not answer
 		return nil, err
 	}
@@ -127,7 +129,7 @@ func (b *Bed) Prepare(ctx context.Context, cells []result.Cell) ([]campaign.Foun
 }
 
 // Servers are the API servers' addresses, by the clusters' names.
-func (b *Bed) Servers() map[string]string {
+func (b *Testbed) Servers() map[string]string {
 	out := map[string]string{}
 	for _, c := range b.clusters {
 		out[c.name] = c.client.Server
@@ -145,14 +147,14 @@ func cellsOf(cluster string, cells []result.Cell) []result.Cell {
 	return out
 }
 
-// Build tells which cells cannot be measured: what the others need was made by
-// Prepare.
-func (b *Bed) Build(_ context.Context, cells []result.Cell) (map[result.Cell]string, error) {
+// Build reports which cells cannot be measured: Prepare has created what the others
+// need.
+func (b *Testbed) Build(_ context.Context, cells []result.Cell) (map[result.Cell]string, error) {
 	unsupported := map[result.Cell]string{}
 	for _, cell := range cells {
 		c, err := b.find(cell.Cluster)
-		if err == nil && b.switched() && b.clusters[max(0, b.switching.standing)] != c {
-			continue // it is asked again when its network stands
+		if err == nil && b.switched() && b.clusters[max(0, b.switching.current)] != c {
+			continue // Build is called again once its network is installed
 		}
 		if err == nil {
 			err = c.support(cell)
@@ -166,7 +168,7 @@ func (b *Bed) Build(_ context.Context, cells []result.Cell) (map[result.Cell]str
 	return unsupported, nil
 }
 
-func (b *Bed) find(name string) (*cluster, error) {
+func (b *Testbed) find(name string) (*cluster, error) {
 	for _, c := range b.clusters {
 		if c.name == name {
 			return c, nil
@@ -175,16 +177,16 @@ func (b *Bed) find(name string) (*cluster, error) {
 	return nil, fmt.Errorf("no cluster %q: the campaign names none so", name)
 }
 
-// Ends gives both ends of a cell with living agents. A pod that is gone is made
-// anew, and so is everything where the namespace is.
-func (b *Bed) Ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) {
+// Ends gives both ends of a cell with living agents. A pod that is gone is created
+// again, and so is everything if the namespace is gone.
+func (b *Testbed) Ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c, err := b.find(cell.Cluster)
 	if err != nil {
 		return testbed.Ends{}, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, standWithin, fmt.Errorf("its ends did not stand within %v", standWithin))
+	ctx, cancel := context.WithTimeoutCause(ctx, endsWithin, fmt.Errorf("its ends were not ready within %v", endsWithin))
 	defer cancel()
 	if err := b.focus(ctx, c.name); err != nil {
 		return testbed.Ends{}, clusterError(c.name, err)
@@ -193,8 +195,8 @@ func (b *Bed) Ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) 
 	return ends, clusterError(c.name, err)
 }
 
-// focus tells whoever lets idle clusters rest which one is measured next.
-func (b *Bed) focus(ctx context.Context, name string) error {
+// focus reports the cluster that is measured next, so that idle ones can be frozen.
+func (b *Testbed) focus(ctx context.Context, name string) error {
 	if b.options.Focus == nil || b.focused == name && name != "" {
 		return nil
 	}
@@ -206,8 +208,8 @@ func (b *Bed) focus(ctx context.Context, name string) error {
 	return nil
 }
 
-// all lets no cluster rest.
-func (b *Bed) all(ctx context.Context) error {
+// all asks for all clusters, none of them frozen.
+func (b *Testbed) all(ctx context.Context) error {
 	if b.options.Focus == nil {
 		return nil
 	}
@@ -217,7 +219,7 @@ func (b *Bed) all(ctx context.Context) error {
 
 // Close ends the agents and deletes everything that was made, and waits until it
 // is gone.
-func (b *Bed) Close(ctx context.Context) error {
+func (b *Testbed) Close(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	ctx, cancel := context.WithTimeoutCause(ctx, closeWithin, fmt.Errorf("not gone within %v", closeWithin))

@@ -36,7 +36,7 @@ func (s *said) has(words string) bool {
 	return strings.Contains(strings.Join(s.lines, "\n"), words)
 }
 
-func open(t *testing.T, c *kubetest.Cluster) (*Bed, *said) {
+func open(t *testing.T, c *kubetest.Cluster) (*Testbed, *said) {
 	t.Helper()
 	heard := &said{}
 	b, err := Open(Options{Clusters: []campaign.Cluster{{}}, Image: "image", Say: heard.say,
@@ -158,14 +158,14 @@ func TestAgentsOfAnotherVersion(t *testing.T) {
 func TestPodsAreRestricted(t *testing.T) {
 	c := newCluster(campaign.Cluster{}, kubetest.New().Client(), Options{Image: "image"})
 	c.run, c.nodes = "r", []corev1.Node{*kubetest.Node("a")}
-	spec := c.podOf(spot{role: client, node: 1}, "p").Spec
+	spec := c.podOf(end{role: client, node: 1}, "p").Spec
 	sc := spec.Containers[0].SecurityContext
 	if spec.HostNetwork || *sc.AllowPrivilegeEscalation || !*sc.RunAsNonRoot || *sc.RunAsUser == 0 || len(sc.Capabilities.Add) > 0 ||
 		len(sc.Capabilities.Drop) != 1 || sc.Capabilities.Drop[0] != "ALL" || sc.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 		t.Errorf("%+v", spec)
 	}
 	c.options.Unconfined = true
-	if got := c.podOf(spot{role: client, node: 1}, "p").Spec.Containers[0].SecurityContext.SeccompProfile.Type; got != corev1.SeccompProfileTypeUnconfined {
+	if got := c.podOf(end{role: client, node: 1}, "p").Spec.Containers[0].SecurityContext.SeccompProfile.Type; got != corev1.SeccompProfileTypeUnconfined {
 		t.Errorf("unconfined pods have the seccomp profile %s", got)
 	}
 	if r := spec.Containers[0].Resources; r.Requests.Cpu().IsZero() || r.Requests.Memory().IsZero() || len(r.Limits) > 0 {
@@ -190,7 +190,7 @@ func TestPrivilegedOnlyWhenAllowed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sc := c.podOf(spot{role: client, node: 1}, "p").Spec.Containers[0].SecurityContext
+		sc := c.podOf(end{role: client, node: 1}, "p").Spec.Containers[0].SecurityContext
 		level := ns.Labels["pod-security.kubernetes.io/enforce"]
 		if is := sc.Privileged != nil && *sc.Privileged; is != allowed || (level == "privileged") != allowed || (level == "restricted") == allowed {
 			t.Errorf("allowed %v: privileged %v, level %s", allowed, is, level)
@@ -222,7 +222,7 @@ func TestWhatIsGoneIsMadeAnew(t *testing.T) {
 	for what, breakIt := range map[string]func() error{
 		"stream cut": func() error { c.Cut(kubeclient.Target{Namespace: server().Namespace}); return nil },
 		"pod deleted": func() error {
-			return c.API.CoreV1().Pods(server().Namespace).Delete(t.Context(), b.clusters[0].stands[spot{role: "server", node: 2}].pod, metav1.DeleteOptions{})
+			return c.API.CoreV1().Pods(server().Namespace).Delete(t.Context(), b.clusters[0].pods[end{role: "server", node: 2}].name, metav1.DeleteOptions{})
 		},
 		"namespace deleted": func() error {
 			return c.API.CoreV1().Namespaces().Delete(t.Context(), server().Namespace, metav1.DeleteOptions{})
@@ -410,8 +410,8 @@ func TestNodesAreChosen(t *testing.T) {
 		t.Errorf("zones: %v", err)
 	}
 	c := kubetest.New("n2", "n1", "n3")
-	bed, _ := open(t, c)
-	if got, err := bed.clusters[0].chooseNodes(t.Context()); err != nil || names(got) != "n1 n2" {
+	opened, _ := open(t, c)
+	if got, err := opened.clusters[0].chooseNodes(t.Context()); err != nil || names(got) != "n1 n2" {
 		t.Errorf("automatic: %v, %v", names(got), err)
 	}
 	tainted := kubetest.New("n1")

@@ -16,9 +16,9 @@ import (
 	"github.com/cnibench/cnibench/internal/kubeclient"
 )
 
-// A run of a user who may make no namespace is within one that is there
-// (campaign.Cluster.Namespace). All that it makes there has its name in front and its
-// label, by which it is found and deleted; the namespace stays.
+// Users who cannot create namespaces run within an existing one
+// (campaign.Cluster.Namespace). The names of all objects of such a run begin with its
+// name, and they carry its label, by which it finds and deletes them; the namespace stays.
 
 // object is the name of what a run makes: others may have the same in a namespace
 // that is not the run's own.
@@ -29,8 +29,8 @@ func (c *cluster) object(name string) string {
 	return namespaceOf(c.run, false) + "-" + name
 }
 
-// scout finds nodes for a user who may not list any, by what the scheduler chooses:
-// one for a first pod, and another for one that may not be beside it.
+// scout finds nodes for a user who cannot list them, by what the scheduler chooses: one
+// for a first pod, and another for a pod that must not share its node.
 func (c *cluster) scout(ctx context.Context) (nodes []corev1.Node, err error) {
 	if len(c.named.Nodes) > 0 {
 		for _, name := range c.named.Nodes {
@@ -50,11 +50,11 @@ func (c *cluster) scout(ctx context.Context) (nodes []corev1.Node, err error) {
 		c.nodes = nil
 	}()
 	for number := range 2 {
-		st := &stand{spot: spot{role: client, node: number + 1}}
-		if err := c.makePod(ctx, st); err != nil {
+		p := &agentPod{end: end{role: client, node: number + 1}}
+		if err := c.makePod(ctx, p); err != nil {
 			return nil, err
 		}
-		name, why := c.scheduled(ctx, st)
+		name, why := c.scheduled(ctx, p)
 		switch {
 		case why != nil && number == 0:
 			return nil, why
@@ -72,13 +72,13 @@ func bareNode(name string) corev1.Node {
 }
 
 // scheduled waits until a pod has a node, and gives its name.
-func (c *cluster) scheduled(ctx context.Context, st *stand) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, fmt.Errorf("pod %s has no node after %v", st.pod, readyWithin))
+func (c *cluster) scheduled(ctx context.Context, p *agentPod) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, fmt.Errorf("pod %s has no node after %v", p.name, readyWithin))
 	defer cancel()
 	for began := time.Now(); ; {
-		pod, err := c.client.API.CoreV1().Pods(c.named.Namespace).Get(ctx, st.pod, metav1.GetOptions{})
+		pod, err := c.client.API.CoreV1().Pods(c.named.Namespace).Get(ctx, p.name, metav1.GetOptions{})
 		if err != nil {
-			return "", c.client.Explain("wait for pod "+st.pod, err)
+			return "", c.client.Explain("wait for pod "+p.name, err)
 		}
 		if pod.Spec.NodeName != "" {
 			return pod.Spec.NodeName, nil
@@ -100,12 +100,12 @@ func apart(run string) *corev1.Affinity {
 		TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{runLabel: run}}}}}}
 }
 
-// know fills in the addresses of nodes that could not be listed, as their pods tell
-// them.
+// know fills in the addresses of nodes that could not be listed, from their pods'
+// status.
 func (c *cluster) know() {
-	for _, st := range c.stands {
-		if node := &c.nodes[st.spot.node-1]; len(node.Status.Addresses) == 0 {
-			for _, a := range st.hostIPs {
+	for _, p := range c.pods {
+		if node := &c.nodes[p.end.node-1]; len(node.Status.Addresses) == 0 {
+			for _, a := range p.hostIPs {
 				node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a})
 			}
 		}
@@ -241,7 +241,7 @@ func unfitting(pod *corev1.Pod) error {
 		}
 	}
 	if len(names) > 0 {
-		return &PodError{Pod: pod.Name, Text: "the cluster put other containers into it, which may stand in the way of packets: " + strings.Join(names, ", "),
+		return &PodError{Pod: pod.Name, Text: "the cluster put other containers into it, which may be in the path of packets: " + strings.Join(names, ", "),
 			Cure: "measure where nothing is injected, in another namespace"}
 	}
 	return nil

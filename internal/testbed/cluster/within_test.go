@@ -46,7 +46,7 @@ func team(t *testing.T, nodes ...string) *kubetest.Cluster {
 	return c
 }
 
-func openTeam(t *testing.T, c *kubetest.Cluster, named campaign.Cluster) (*Bed, *said) {
+func openTeam(t *testing.T, c *kubetest.Cluster, named campaign.Cluster) (*Testbed, *said) {
 	t.Helper()
 	heard := &said{}
 	named.Namespace = "team"

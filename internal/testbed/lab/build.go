@@ -58,7 +58,7 @@ func (l *Lab) make(ctx context.Context) (failures, error) {
 	return failed, nil
 }
 
-// othersStand tells whether any network but the baseline stands beside those
+// othersStand reports whether any network but the baseline stands beside those
 // that failed, or none failed.
 func (l *Lab) othersStand(failed failures) bool {
 	for _, c := range l.ordered {

@@ -42,7 +42,7 @@ type Options struct {
 	Verb string
 	// Dir keeps the state of labs; "" is DefaultDir.
 	Dir string
-	// SetsAlgorithm tells whether a workload sets its congestion control itself; the lab
+	// SetsAlgorithm reports whether a workload sets its congestion control itself; the lab
 	// sets it for the others. nil: none does.
 	SetsAlgorithm func(workload string) bool
 	// Greeting bounds the wait for a new agent's greeting; 0 is the usual bound.

@@ -162,7 +162,7 @@ func checkCounts(t *testing.T, n network.Network, cell result.Cell, near, far ma
 	}
 }
 
-// tracks tells whether a network's programs have a connection table.
+// tracks reports whether a network's programs have a connection table.
 func tracks(n network.Network) bool {
 	return n.Name == "calico/ebpf" || strings.HasSuffix(n.Name, "-policy")
 }

@@ -271,7 +271,7 @@ func (s store) take(id string) (*held, error) {
 	}
 }
 
-// ownerLives tells whether the process that made the lab is there and no
+// ownerLives reports whether the process that made the lab is there and no
 // zombie, which has no program any more.
 func (s store) ownerLives(id string) bool {
 	st, err := s.read(id)

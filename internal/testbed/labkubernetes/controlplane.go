@@ -48,7 +48,7 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	return c.cni.Objects(ctx, c)
 }
 
-// startAPI starts etcd, the API server and its door on this machine's loopback.
+// startAPI starts etcd, the API server and its relay on this machine's loopback (Door).
 func (c *Cluster) startAPI(ctx context.Context) error {
 	etcd := fmt.Sprintf("http://127.0.0.1:%d", etcdPort)
 	// Its data is in the node's memory, and it is alone: it need not wait long, in

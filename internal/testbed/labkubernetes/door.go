@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// doorFD is the socket that Door takes connections from.
+// doorFD is the file descriptor of the socket that Door accepts connections from.
 const doorFD = 3
 
-// Door takes connections from the socket that it was started with, and leads
-// each to an address in its own namespace, until the context is over.
+// Door is a TCP relay: it accepts connections from the socket that it was started with,
+// and forwards each to an address in its own namespace, until the context is over.
 func Door(ctx context.Context, to string) error {
 	file := os.NewFile(doorFD, "door")
 	listener, err := net.FileListener(file)
@@ -23,7 +23,7 @@ func Door(ctx context.Context, to string) error {
 	if err := file.Close(); err != nil {
 		return err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = listener.Close() }) // Accept tells
+	stop := context.AfterFunc(ctx, func() { _ = listener.Close() }) // Accept reports it
 	defer stop()
 	for {
 		conn, err := listener.Accept()
@@ -33,13 +33,13 @@ func Door(ctx context.Context, to string) error {
 		if err != nil {
 			return err
 		}
-		go lead(ctx, conn, to)
+		go forward(ctx, conn, to)
 	}
 }
 
-// lead carries one connection. Whoever ends one direction, the other goes on; a
+// forward carries one connection. Whoever ends one direction, the other goes on; a
 // side that cannot be reached ends both.
-func lead(ctx context.Context, from net.Conn, address string) {
+func forward(ctx context.Context, from net.Conn, address string) {
 	defer from.Close()
 	to, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {

@@ -61,7 +61,7 @@ func (c *Cluster) startProxy(n *Node) error {
 // the API has.
 const proxyHealth = "http://127.0.0.1:10256/healthz"
 
-// proxyReady tells whether a node's kube-proxy has done its first round.
+// proxyReady reports whether a node's kube-proxy has done its first round.
 func proxyReady(n *Node) error {
 	req, err := http.NewRequest(http.MethodGet, proxyHealth, http.NoBody)
 	if err != nil {

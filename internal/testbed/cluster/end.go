@@ -7,14 +7,14 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// spot is where one end of cells is: a pod of its own.
-type spot struct {
-	// host tells a pod in its node's own network, the baseline.
+// end is one end of cells. Each has a pod of its own (agentPod).
+type end struct {
+	// host means that the pod is in its node's own network, the baseline.
 	host bool
 	role string // "client", "server", "both"
 	node int    // 1, 2, …: an index of cluster.nodes, from 1
-	// policies is how many policies that allow nothing select the pod, beside one
-	// that allows the client; 0: none selects it.
+	// policies is how many policies that allow nothing select the pod, in addition
+	// to one that allows the client; 0: none selects it.
 	policies int
 }
 
@@ -26,27 +26,27 @@ const (
 )
 
 // name is that of its first pod.
-func (s spot) name() string {
+func (e end) name() string {
 	kind := "pod"
-	if s.host {
+	if e.host {
 		kind = "host"
 	}
-	name := fmt.Sprintf("%s-%s-%d", kind, s.role, s.node)
-	if s.policies > 0 {
-		name += fmt.Sprintf("-policies-%d", s.policies)
+	name := fmt.Sprintf("%s-%s-%d", kind, e.role, e.node)
+	if e.policies > 0 {
+		name += fmt.Sprintf("-policies-%d", e.policies)
 	}
 	return name
 }
 
-// spotsOf are client and server of a cell.
-func (c *cluster) spotsOf(cell result.Cell) (from, to spot) {
+// endsOf are client and server of a cell.
+func (c *cluster) endsOf(cell result.Cell) (from, to end) {
 	if cell.IsPair() {
-		from, to = spot{role: both, node: c.numberOf(cell.ClientNode)}, spot{role: both, node: c.numberOf(cell.ServerNode)}
+		from, to = end{role: both, node: c.numberOf(cell.ClientNode)}, end{role: both, node: c.numberOf(cell.ServerNode)}
 		from.host, to.host = strings.HasPrefix(cell.Path, "host-to-"), strings.HasSuffix(cell.Path, "-to-host")
 		return from, to
 	}
-	from = spot{role: client, node: 1, host: strings.HasPrefix(cell.Path, "host-to-")}
-	to = spot{role: server, node: 1, host: strings.HasSuffix(cell.Path, "-to-host"), policies: cell.Policies}
+	from = end{role: client, node: 1, host: strings.HasPrefix(cell.Path, "host-to-")}
+	to = end{role: server, node: 1, host: strings.HasSuffix(cell.Path, "-to-host"), policies: cell.Policies}
 	if cell.Placement == result.InterHost {
 		to.node = 2
 	}
@@ -66,7 +66,7 @@ func (c *cluster) numberOf(node string) int {
 
 // route is how a client reaches a server: straight, or by a service.
 type route struct {
-	to     spot
+	to     end
 	path   string
 	family string // "ipv4", "ipv6"
 }
@@ -78,7 +78,7 @@ func familyOf(cell result.Cell) string {
 	return cell.Family
 }
 
-// byService tells whether a path leads by a Service object.
+// byService reports whether a path uses a Service object.
 func byService(path string) bool {
 	return path == result.PathPodToClusterIP || path == result.PathPodToNodePort || path == result.PathPodToHeadless
 }
