@@ -16,7 +16,10 @@ import (
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed"
 )
+
+var _ testbed.PodAdder = (*Lab)(nil)
 
 // answerPort is one that no program of a lab serves and that the policy of the
 // networks with policy allows.
