@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
-// Pods that are added while the lab stands answer the other node's pod, each of
+// Pods that are added while the lab is in use answer the other node's pod, each of
 // their steps is seen, and they leave nothing; a second time is like the first. On
 // a busy machine a step may be seen late, so that their order is not held here.
 func TestAddPods(t *testing.T) {

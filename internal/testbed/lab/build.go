@@ -58,9 +58,9 @@ func (l *Lab) make(ctx context.Context) (failures, error) {
 	return failed, nil
 }
 
-// othersStand reports whether any network but the baseline stands beside those
-// that failed, or none failed.
-func (l *Lab) othersStand(failed failures) bool {
+// othersBuilt reports whether any network but the baseline is built although some
+// failed, or none failed.
+func (l *Lab) othersBuilt(failed failures) bool {
 	for _, c := range l.ordered {
 		if failed[c.spec.key()] == nil && c.spec.Network != result.HostNetwork {
 			return true

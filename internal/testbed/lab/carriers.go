@@ -25,7 +25,7 @@ func (c *cluster) findCarriers() error {
 	})
 }
 
-// carriersOf are those whose use an agent is to tell: each node's once. Where
+// carriersOf are those whose use an agent reports: each node's once. Where
 // both ends are on one node, which is the first then, the client does.
 func (c *cluster) carriersOf(s site, role string) []int {
 	if role == roleServer && s.node == 1 {

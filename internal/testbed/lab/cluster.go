@@ -48,7 +48,7 @@ type cluster struct {
 	profile  profile.Profile
 	settings map[site][]result.Setting
 	// machine is what became of those that are the whole machine's; tunedToo
-	// tells that its namespaces have what tuned gave the machine's own.
+	// means that its namespaces have what tuned gave the machine's own.
 	machine  []result.Setting
 	tunedToo bool
 	// programmed is how long the services of each node took; nil without services.
@@ -163,7 +163,7 @@ func (c *cluster) build(ctx context.Context, st state, rt *cni.Runtime, parallel
 	if err := c.checkAddresses(); err != nil {
 		return err
 	}
-	if err := c.tellOfPods(ctx); err != nil {
+	if err := c.announcePods(ctx); err != nil {
 		return err
 	}
 	if err := c.syncProxy(ctx, c.services()); err != nil {
@@ -172,9 +172,9 @@ func (c *cluster) build(ctx context.Context, st state, rt *cni.Runtime, parallel
 	return c.findCarriers()
 }
 
-// tellOfPods lets the network do what its agent does once it knows all pods,
-// those that are added while the lab stands too.
-func (c *cluster) tellOfPods(ctx context.Context, news ...*newcomer) error {
+// announcePods lets the network do what its agent does once it knows all pods,
+// also of pods that are added later.
+func (c *cluster) announcePods(ctx context.Context, news ...*newcomer) error {
 	if c.network.PodsAdded == nil {
 		return nil
 	}

@@ -22,7 +22,7 @@ import (
 // go without their pods' CNI DEL.
 const downTimeout = 2 * time.Minute
 
-// Gone tells of a lab that was taken down.
+// Gone describes a lab that was taken down.
 type Gone struct {
 	ID, Verb string
 	// PID is its owner's, which had ended or had left it.

@@ -17,7 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/netns"
 )
 
-// Info describes a lab that stands.
+// Info describes a lab that is up.
 type Info struct {
 	ID      string      `json:"id"`
 	PID     int         `json:"pid"`
@@ -41,8 +41,7 @@ type PlaceInfo struct {
 	Addresses []string `json:"addresses,omitempty"`
 }
 
-// Up builds clusters and leaves them standing when this program ends, until
-// Down.
+// Up builds clusters and leaves them when this program ends, until Down.
 func Up(ctx context.Context, o Options, specs []Spec) (Info, error) {
 	l := New(o)
 	for _, s := range specs {
@@ -70,7 +69,7 @@ func Up(ctx context.Context, o Options, specs []Spec) (Info, error) {
 	return describe(l.state, false), nil
 }
 
-// List describes every lab that stands.
+// List describes every lab that is up.
 func List(o Options) ([]Info, error) {
 	s := o.store()
 	ids, err := s.ids()
@@ -212,7 +211,7 @@ func findPlace(o Options, place string) (netns.NS, int, error) {
 	case len(fit) > 1:
 		return netns.NS{}, 0, fmt.Errorf("%q is more than one place: %s", place, strings.Join(fit, ", "))
 	case len(all) == 0:
-		return netns.NS{}, 0, fmt.Errorf("there is no place %q: no lab stands (cnibench lab up)", place)
+		return netns.NS{}, 0, fmt.Errorf("there is no place %q: no lab is up (cnibench lab up)", place)
 	}
 	return netns.NS{}, 0, fmt.Errorf("there is no place %q (there are %s)", place, strings.Join(all, ", "))
 }

@@ -89,8 +89,8 @@ func (l *Lab) ID() string { return l.state.ID }
 // Build makes a cluster for each network, link, profile, MTU, number of services
 // by a proxy and number of policies of the cells.
 // A plugin that is missing is an error, and so is a set-up that fails where no
-// other network but the baseline stands; all is taken down again then. Where
-// others stand, those of a network whose set-up failed are left out with the
+// other network but the baseline could be built; all is taken down again then. If
+// others could, those of a network whose set-up failed are left out with the
 // reason.
 func (l *Lab) Build(ctx context.Context, cells []result.Cell) (map[result.Cell]string, error) {
 	specs, unsupported := l.planner.specs(cells)
@@ -101,7 +101,7 @@ func (l *Lab) Build(ctx context.Context, cells []result.Cell) (map[result.Cell]s
 		return unsupported, err
 	}
 	failed, err := l.make(ctx)
-	if err != nil || !l.othersStand(failed) {
+	if err != nil || !l.othersBuilt(failed) {
 		return unsupported, l.giveUp(ctx, errors.Join(append(failed.errors(), err)...))
 	}
 	for _, c := range cells {
@@ -127,7 +127,7 @@ func (l *Lab) build(ctx context.Context, specs []Spec) error {
 // begin writes down what will be made.
 func (l *Lab) begin(specs []Spec) (err error) {
 	if l.held != nil {
-		return errors.New("the lab stands already")
+		return errors.New("the lab is built already")
 	}
 	if os.Getuid() != 0 {
 		return errNeedsRoot()
@@ -256,7 +256,7 @@ func (l *Lab) close(ctx context.Context) (Gone, error) {
 	if l.held == nil {
 		return Gone{}, err
 	}
-	// What was begun is undone even where the caller has been told to stop.
+	// What was begun is undone even if the caller was cancelled.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTimeout)
 	defer cancel()
 	gone, downErr := takeDown(ctx, l.options.Runner, l.held, l.state)

@@ -286,7 +286,7 @@ func ciliumPolicyDenies(t *testing.T, name string) {
 			}
 		}
 	}
-	// What comes from the other node is held against the pod's own policy.
+	// The pod's own policy is applied to what comes from the other node.
 	counts := counted(t, c.nodes[1], func() { sendRaw(t, c.nodes[0].NS, c.nodes[0].Address.Addr(), c.pods[1][0].address, first-1) })
 	if counts["dropped: denied"] != 1 || counts["to peer"] > 0 {
 		t.Errorf("from the other node: %v", counts)

@@ -54,8 +54,8 @@ func (c *cluster) addressOf(s site, family string) netip.Addr {
 }
 
 // names says what a site and its node are called: "flannel/vxlan node1 pod1".
-// Where a network stands more than once, link, profile, MTU, services and
-// policies tell which.
+// If a network is built more than once, link, profile, MTU, services and
+// policies distinguish them.
 func (l *Lab) names(c *cluster, s site) (place, node string) {
 	node = c.spec.Network
 	for _, other := range l.ordered {

@@ -52,7 +52,7 @@ func machinesDocker(t *testing.T) []string {
 }
 
 // TestDockerIsTheNodesOwn: dockerd is in the node's namespace, each pod's namespace is
-// a container's, and a Docker of the machine's own is left alone while the lab stands.
+// a container's, and a Docker of the machine's own is left alone while the lab is up.
 func TestDockerIsTheNodesOwn(t *testing.T) {
 	needLab(t)
 	labtest.Tool(t, "dockerd", "docker.io")

@@ -264,7 +264,7 @@ const echoPortOfNodes = 30500
 
 func echoAddress() netip.Addr { return netip.MustParseAddr("10.96.200.1") }
 
-// addEcho programs the service default/echo beside the cluster's own, by TCP and
+// addEcho programs the service default/echo in addition to the cluster's own, by TCP and
 // UDP, with these pods behind it, and gives what they answer with.
 func addEcho(t *testing.T, c *cluster, backends ...site) (names []string) {
 	t.Helper()

@@ -55,7 +55,7 @@ func TestSockmap(t *testing.T) {
 }
 
 // checkSockmap runs a workload and checks which way its messages went. A first
-// message that leaves before its connection stands at the server makes all of
+// message that leaves before its connection is established at the server makes all of
 // the connection's messages go by the network. The kernel's Open vSwitch causes
 // that when a handshake's packet has to ask user space for its flow, so the
 // workload has three tries: the flow is in the kernel from the first on.

@@ -22,10 +22,10 @@ type Spec struct {
 	// by none.
 	Services     int    `json:"services,omitempty"`
 	ServiceProxy string `json:"service_proxy,omitempty"`
-	// Policies is how many policies that allow nothing stand before the network's
+	// Policies is how many policies that allow nothing come before the network's
 	// own.
 	Policies int `json:"policies,omitempty"`
-	// IPv6 is beside IPv4 on nodes and pods.
+	// IPv6 is in addition to IPv4 on nodes and pods.
 	IPv6 bool `json:"ipv6,omitempty"`
 	// Algorithms are the congestion controls of traffic that cannot set them itself.
 	Algorithms []string `json:"algorithms,omitempty"`
@@ -217,7 +217,7 @@ func (p *planner) support(c result.Cell) (client, server site, err error) {
 	return client, server, nil
 }
 
-// familyIPv6 is the family in the words of a cell; without a word it is IPv4.
+// familyIPv6 is IPv6 as Cell.Family has it; "" is IPv4.
 const familyIPv6 = "ipv6"
 
 // checkFamily says why a network cannot carry a cell's address family.

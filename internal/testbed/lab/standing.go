@@ -29,10 +29,10 @@ type Kubernetes struct {
 	// loopback.
 	Kubeconfig string `json:"kubeconfig"`
 	Server     string `json:"server"`
-	// Algorithms tells that its pods may set any congestion control that this kernel
+	// Algorithms means that its pods may set any congestion control that this kernel
 	// has, though the machine does not allow it to everybody.
 	Algorithms bool `json:"any_congestion_control,omitempty"`
-	// Frozen tells that its processes are stopped: see SetFrozen.
+	// Frozen means that its processes are stopped: see SetFrozen.
 	Frozen bool `json:"frozen"`
 	// Timings is how long each part of its start took, in order of their ends.
 	Timings []Timing `json:"timings,omitempty"`
@@ -40,8 +40,8 @@ type Kubernetes struct {
 	Programs []Program `json:"programs,omitempty"`
 }
 
-// Timing is one part of a start. Parts run beside each other: the last to end
-// tells how long it took in all.
+// Timing is one part of a start. Parts run at the same time: the last to end
+// shows how long it took in all.
 type Timing struct {
 	Part    string  `json:"part"`
 	Seconds float64 `json:"seconds"` // its own
@@ -134,7 +134,7 @@ func nameIsFree(o Options, name string) error {
 	}
 	for _, l := range labs {
 		if l.Kubernetes != nil && l.Kubernetes.Name == name {
-			return fmt.Errorf("a Kubernetes %q stands already (lab %s): take it down with cnibench lab down %s, or choose another --name", name, l.ID, l.ID)
+			return fmt.Errorf("a Kubernetes %q is running already (lab %s): take it down with cnibench lab down %s, or choose another --name", name, l.ID, l.ID)
 		}
 	}
 	return nil
@@ -176,7 +176,7 @@ func (s *Standing) Wire(ctx context.Context) error {
 	return wire(s.Fabric, link, k.MTU, nodes)
 }
 
-// Keep leaves the lab standing when this program ends, until Down.
+// Keep leaves the lab when this program ends, until Down.
 func (s *Standing) Keep() (Info, error) {
 	s.state.Kept = true
 	if err := s.Save(); err != nil {

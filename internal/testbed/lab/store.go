@@ -22,7 +22,7 @@ const DefaultDir = "/run/cnibench"
 
 const (
 	stateFile = "state.json"
-	// netnsIsOurs is a file beside the labs: /run/netns was not there before.
+	// netnsIsOurs is a file next to the labs: /run/netns did not exist before.
 	netnsIsOurs = "netns-dir-is-ours"
 )
 
@@ -166,8 +166,7 @@ func (h *held) save(st state) error {
 // release gives the lock back and leaves the lab.
 func (h *held) release() error { return h.lock.Close() }
 
-// remove takes the lab's folder away and, with the last one, all that stands
-// around it.
+// remove deletes the lab's folder and, with the last one, what is around it.
 func (h *held) remove() error {
 	err := h.store.locked(func() error {
 		if err := os.RemoveAll(h.path); err != nil {

@@ -99,8 +99,8 @@ func TestAStateThatCannotBeReadIsAnError(t *testing.T) {
 	}
 }
 
-// Any user could open the folders, and with a lock on one stop every command of
-// root, without a word.
+// Any user could open the folders, and with a lock on one block every command of
+// root.
 func TestTheStoreIsItsUsersAlone(t *testing.T) {
 	s := testStore(t)
 	h, err := s.create(state{Schema: 1, ID: "dddddd", PID: os.Getpid()})

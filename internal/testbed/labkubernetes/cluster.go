@@ -259,7 +259,7 @@ func (c *Cluster) prepare(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// makeCgroups makes the cgroup of all of the cluster's programs, and beside it
+// makeCgroups makes the cgroup of all of the cluster's programs, and next to it
 // one for each node's pods: a cgroup of version 2 has either processes or
 // cgroups. A kubelet wants its own in every hierarchy.
 func (c *Cluster) makeCgroups() error {

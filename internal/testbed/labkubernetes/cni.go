@@ -13,7 +13,7 @@ import (
 type CNI struct {
 	Name    string
 	Summary string
-	IPv6    bool // it can have IPv6 beside IPv4
+	IPv6    bool // it can have IPv6 in addition to IPv4
 	// Programs are binaries that make cluster-binaries builds, or that cureOf says
 	// how to get; Cluster.Program gives their paths.
 	Programs []string
@@ -29,11 +29,11 @@ type CNI struct {
 	// Objects makes the API's objects that an installation has. Kubelets start
 	// afterwards.
 	Objects func(ctx context.Context, c *Cluster) error
-	// StartOnce starts what runs once in a cluster, on Cluster.Control, beside the
-	// nodes' start.
+	// StartOnce starts what runs once in a cluster, on Cluster.Control, while the
+	// nodes start.
 	StartOnce func(ctx context.Context, c *Cluster) error
-	// StartNode starts the agent of one node, after its kubelet and beside other
-	// nodes'. It need not wait until the agent is done: a node is waited for until
+	// StartNode starts the agent of one node, after its kubelet, while other
+	// nodes start. It need not wait until the agent is done: a node is waited for until
 	// it is Ready.
 	StartNode func(ctx context.Context, c *Cluster, n *Node) error
 }

@@ -25,7 +25,7 @@ import (
 // namePort is where serveName is in every pod.
 const namePort = 8080
 
-// serveName tells whoever connects a name, until the context is over.
+// serveName answers whoever connects with a name, until the context is over.
 func serveName(ctx context.Context, name string) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf(":%d", namePort))
 	if err != nil {
@@ -65,7 +65,7 @@ func askName(ctx context.Context, address string, to io.Writer) error {
 
 // TestAgentsInCluster: with each CNI that has an agent of its own two nodes come up, pods
 // reach each other in a node, between nodes and by a service, what the CNI leaves in
-// the API tells which it is, and nothing is left of it on the machine.
+// the API shows which it is, and nothing is left of it on the machine.
 func TestAgentsInCluster(t *testing.T) {
 	for _, test := range []struct{ cni, proxy, configMap, says, node string }{
 		{

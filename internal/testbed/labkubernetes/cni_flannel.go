@@ -40,7 +40,7 @@ func flannelRights() []rule {
 	}
 }
 
-// flannelObjects makes what kube-flannel.yml has beside the DaemonSet.
+// flannelObjects makes what kube-flannel.yml has in addition to the DaemonSet.
 func (c *Cluster) flannelObjects(ctx context.Context, backend string) error {
 	const namespace = "kube-flannel"
 	labels := object{"k8s-app": "flannel"}
@@ -85,7 +85,7 @@ func (c *Cluster) flannelObjects(ctx context.Context, backend string) error {
 }
 
 // startFlannel starts a node's agent, which reads the ConfigMap and writes the CNI
-// configuration list when its backend stands.
+// configuration list when its backend is ready.
 func (c *Cluster) startFlannel(n *Node) error {
 	if err := network.KubernetesNode(n.Node); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 
 // reference is a reference plugin with host-local, as the lab's network of the
 // same name has it: the same configuration and the same routes between nodes,
-// which stand from the beginning as a cloud's route controller would set them.
+// which exist from the beginning as a cloud's route controller would set them.
 func reference(n network.Network) CNI {
 	setUp := func(ctx context.Context, c *Cluster, self *Node) error {
 		if n.SetUp == nil {

@@ -57,7 +57,7 @@ func (c *Cluster) startProxy(n *Node) error {
 	return c.Start(n, "kube-proxy", c.Program("kube-proxy"), "--config="+c.proxyConfig(), "--hostname-override="+n.Name)
 }
 
-// proxyHealth is where kube-proxy tells on its node that it has carried out what
+// proxyHealth is where kube-proxy reports on its node that it has carried out what
 // the API has.
 const proxyHealth = "http://127.0.0.1:10256/healthz"
 

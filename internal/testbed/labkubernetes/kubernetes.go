@@ -40,7 +40,7 @@ type Spec struct {
 	Link      string // of lab.Links
 	MTU       int    // of the link, bytes
 	Nodes     int    // without the control plane's
-	IPv6      bool   // beside IPv4
+	IPv6      bool   // in addition to IPv4
 }
 
 // KubeProxies are the ways of kube-proxy, and to do without it.
@@ -49,7 +49,7 @@ func KubeProxies() []string { return []string{"iptables", "nftables", "none"} }
 // upTimeout bounds the whole start.
 const upTimeout = 3 * time.Minute
 
-// Up brings a Kubernetes up, which stands until lab.Down. Where it fails nothing
+// Up brings a Kubernetes up, which runs until lab.Down. Where it fails nothing
 // is left of it, and the error has the end of what the program that failed said.
 func Up(ctx context.Context, o Options, spec Spec) (lab.Info, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, upTimeout, fmt.Errorf("the Kubernetes was not up after %s", upTimeout))
@@ -108,7 +108,7 @@ func (c *Cluster) up(ctx context.Context) error {
 	return c.timed("ready", func() error { return c.waitReady(ctx) })
 }
 
-// start starts all programs, beside each other where one does not need the
+// start starts all programs, at the same time where one does not need the
 // other.
 func (c *Cluster) start(ctx context.Context) error {
 	ready := make(chan struct{}) // the API answers, and knows the nodes

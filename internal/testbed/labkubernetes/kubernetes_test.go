@@ -135,7 +135,7 @@ func TestUpRunsPodsAndLeavesNothingInCluster(t *testing.T) {
 		checkPods(t, api, info)
 		checkService(t, info)
 		checkFrozen(t, api, o)
-		if _, err := Up(t.Context(), o, spec()); err == nil || !strings.Contains(err.Error(), "stands already") {
+		if _, err := Up(t.Context(), o, spec()); err == nil || !strings.Contains(err.Error(), "is running already") {
 			t.Errorf("a second one of the same name: %v", err)
 		}
 		gone, err := lab.Down(t.Context(), o.Lab, info.ID)

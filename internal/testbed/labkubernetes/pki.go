@@ -18,7 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/network"
 )
 
-// validity is how long certificates hold; a lab does not stand that long.
+// validity is how long certificates hold; a lab does not live that long.
 const validity = 30 * 24 * time.Hour
 
 // pki is the cluster's one authority, for servers and clients.
