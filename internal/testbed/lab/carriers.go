@@ -1,6 +1,10 @@
 package lab
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/cnibench/cnibench/internal/testbed/lab/processes"
+)
 
 // The two ends of a sample, which have agents of their own.
 const roleClient, roleServer = "client", "server"
@@ -18,7 +22,7 @@ func (c *cluster) findCarriers() error {
 		at["net:["+strconv.FormatUint(inode, 10)+"]"] = i
 	}
 	c.carriers = make([][]int, len(c.nodes))
-	return eachProcess(func(pid int, namespace string) {
+	return processes.Each(func(pid int, namespace string) {
 		if i, here := at[namespace]; here {
 			c.carriers[i] = append(c.carriers[i], pid)
 		}

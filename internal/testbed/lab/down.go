@@ -16,6 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network/catalog"
+	"github.com/cnibench/cnibench/internal/testbed/lab/processes"
 )
 
 // downTimeout bounds the taking down of one lab; when it is over, namespaces
@@ -135,13 +136,13 @@ func clearNamespaces(ctx context.Context, r *exec.Runner, h *held, st state, pre
 	namespaces, err := netns.List(prefix)
 	errs := []error{err}
 	gone.Namespaces = len(namespaces)
-	inCgroups, err := killCgroups(prefix)
+	inCgroups, err := processes.KillCgroups(prefix)
 	errs = append(errs, err)
-	gone.Killed, err = killInside(namespaces)
+	gone.Killed, err = processes.KillInside(namespaces)
 	gone.Killed += inCgroups
-	errs = append(errs, err, removeCgroups(prefix))
+	errs = append(errs, err, processes.RemoveCgroups(prefix))
 	gone.Detach = detach(ctx, r, h, st, namespaces)
-	late, err := killInside(namespaces) // what a plugin's DEL has left running
+	late, err := processes.KillInside(namespaces) // what a plugin's DEL has left running
 	gone.Killed += late
 	errs = append(errs, err)
 	// Pods before nodes before fabric: names of pods begin with their node's.

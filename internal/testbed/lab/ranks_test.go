@@ -21,6 +21,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed"
+	"github.com/cnibench/cnibench/internal/testbed/lab/processes"
 	"github.com/cnibench/cnibench/internal/traffic"
 )
 
@@ -217,7 +218,7 @@ func rankPID(l *Lab, cell result.Cell, rank int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	pids, err := processesIn(map[string]bool{"net:[" + strconv.FormatUint(inode, 10) + "]": true})
+	pids, err := processes.In(map[string]bool{"net:[" + strconv.FormatUint(inode, 10) + "]": true})
 	if err != nil {
 		return 0, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed/lab/processes"
 )
 
 // commandsIn are the names of the processes in a namespace.
@@ -21,7 +22,7 @@ func commandsIn(t *testing.T, ns netns.NS) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pids, err := processesIn(map[string]bool{"net:[" + strconv.FormatUint(inode, 10) + "]": true})
+	pids, err := processes.In(map[string]bool{"net:[" + strconv.FormatUint(inode, 10) + "]": true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package lab
+package processes
 
 import (
 	"errors"
@@ -17,10 +17,10 @@ import (
 	"github.com/cnibench/cnibench/internal/netns"
 )
 
-// killCgroups ends every process in the cgroups of a lab, frozen ones too, and
+// KillCgroups ends every process in the cgroups of a lab, frozen ones too, and
 // gives how many there were. A container's processes are in no namespace that
 // has a name, but they are in its cluster's cgroup.
-func killCgroups(prefix string) (int, error) {
+func KillCgroups(prefix string) (int, error) {
 	trees, err := cgroupTrees(prefix)
 	if err != nil {
 		return 0, err
@@ -97,9 +97,9 @@ func subfolders(trees []string) []string {
 	return all
 }
 
-// removeCgroups takes away the cgroups of a lab, whose programs have ended. The
+// RemoveCgroups takes away the cgroups of a lab, whose programs have ended. The
 // kernel needs a moment to see that.
-func removeCgroups(prefix string) error {
+func RemoveCgroups(prefix string) error {
 	trees, err := cgroupTrees(prefix)
 	if err != nil {
 		return err

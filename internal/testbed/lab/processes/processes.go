@@ -1,4 +1,6 @@
-package lab
+// Package processes finds and ends the processes that are in namespaces and cgroups of a
+// lab, whoever started them.
+package processes
 
 import (
 	"errors"
@@ -11,9 +13,9 @@ import (
 	"github.com/cnibench/cnibench/internal/netns"
 )
 
-// killInside ends every process that is in one of the namespaces and waits
+// KillInside ends every process that is in one of the namespaces and waits
 // until none is left, or two seconds. It gives how many it killed.
-func killInside(namespaces []netns.NS) (int, error) {
+func KillInside(namespaces []netns.NS) (int, error) {
 	inside := map[string]bool{}
 	for _, ns := range namespaces {
 		if inode, err := ns.Inode(); err == nil { // one that is gone has no process
@@ -22,7 +24,7 @@ func killInside(namespaces []netns.NS) (int, error) {
 	}
 	killed := map[int]bool{}
 	for try := 0; ; try++ {
-		pids, err := processesIn(inside)
+		pids, err := In(inside)
 		if err != nil {
 			return len(killed), err
 		}
@@ -41,10 +43,10 @@ func killInside(namespaces []netns.NS) (int, error) {
 	}
 }
 
-// processesIn lists the processes in the namespaces, never this one.
-func processesIn(inside map[string]bool) ([]int, error) {
+// In lists the processes in the namespaces, never this one.
+func In(inside map[string]bool) ([]int, error) {
 	var pids []int
-	err := eachProcess(func(pid int, namespace string) {
+	err := Each(func(pid int, namespace string) {
 		if inside[namespace] {
 			pids = append(pids, pid)
 		}
@@ -52,9 +54,9 @@ func processesIn(inside map[string]bool) ([]int, error) {
 	return pids, err
 }
 
-// eachProcess gives every process but this one, with its network namespace as
+// Each gives every process but this one, with its network namespace as
 // /proc has it.
-func eachProcess(take func(pid int, namespace string)) error {
+func Each(take func(pid int, namespace string)) error {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return err
