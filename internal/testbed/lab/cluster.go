@@ -19,6 +19,7 @@ import (
 	"github.com/cnibench/cnibench/internal/network/inspect"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed/lab/wire"
 )
 
 // device is the name of the device of nodes on the link and of pods in their
@@ -34,7 +35,7 @@ type cluster struct {
 	spec      Spec
 	network   network.Network
 	proxy     network.ServiceProxy // of nothing where there are no services
-	link      Link
+	link      wire.Link
 	nodes     []network.Node
 	conflists []*cni.Conflist // of each node; none where pods share their node
 	pods      [][]pod         // of each node
@@ -67,7 +68,7 @@ func newCluster(st state, dir string, index int, spec Spec, n network.Network) (
 	if err := spec.checkSize(); err != nil {
 		return nil, err
 	}
-	link, err := findLink(spec.Link)
+	link, err := wire.Find(spec.Link)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +91,7 @@ func newCluster(st state, dir string, index int, spec Spec, n network.Network) (
 			Address: nodeAddress(i), PodCIDR: podCIDR(i), MTU: spec.MTU, Policies: spec.Policies,
 			MasqueradeAll: n.MasqueradeAll,
 			DataDir:       filepath.Join(dir, fmt.Sprintf("%d-node%d", index, i)),
-			Switch:        netns.Port{NS: st.fabric(index), Device: fabricBridge},
+			Switch:        netns.Port{NS: st.fabric(index), Device: wire.Bridge},
 		})
 		if spec.IPv6 {
 			c.nodes[i-1].Address6, c.nodes[i-1].PodCIDR6 = nodeAddress6(i), podCIDR6(i)
@@ -138,7 +139,7 @@ func (c *cluster) build(ctx context.Context, st state, rt *cni.Runtime, parallel
 	if err := c.namespaces(ctx, st, parallel); err != nil {
 		return err
 	}
-	if err := c.wire(st.fabric(c.index)); err != nil {
+	if err := wire.Connect(st.fabric(c.index), c.link, c.spec.MTU, c.nodes); err != nil {
 		return err
 	}
 	if err := c.startProxy(ctx); err != nil {
@@ -197,7 +198,7 @@ func (c *cluster) namespaces(ctx context.Context, st state, parallel int) error 
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallel)
 	defaults := nodeDefaults(c.spec.IPv6)
-	g.Go(makeNamespace(ctx, st.fabric(c.index), fabricSettings()))
+	g.Go(makeNamespace(ctx, st.fabric(c.index), wire.FabricSettings()))
 	for i, n := range c.nodes {
 		g.Go(makeNamespace(ctx, n.NS, defaults))
 		for _, p := range c.pods[i] {

@@ -9,6 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed/lab/wire"
 )
 
 // Spec is one cluster of a lab: nodes on a switch of their own, one network on
@@ -201,7 +202,7 @@ func (p *planner) support(c result.Cell) (client, server site, err error) {
 	if err != nil {
 		return client, server, err
 	}
-	l, err := findLink(c.Link)
+	l, err := wire.Find(c.Link)
 	if err != nil {
 		return client, server, err
 	}
@@ -237,7 +238,7 @@ func (p *planner) checkFamily(n network.Network, c result.Cell) error {
 
 // check says why a cluster cannot be built here.
 func (p *planner) check(n network.Network, link, profile string, mtu int) error {
-	l, err := findLink(link)
+	l, err := wire.Find(link)
 	if err != nil {
 		return err
 	}
@@ -247,7 +248,7 @@ func (p *planner) check(n network.Network, link, profile string, mtu int) error 
 	if mtu < minMTU+n.Overhead || mtu > maxMTU {
 		return fmt.Errorf("%s cannot be built on an MTU of %d (%d to %d can)", n.Name, mtu, minMTU+n.Overhead, maxMTU)
 	}
-	for _, f := range append(l.needs(), n.Needs...) {
+	for _, f := range append(l.Needs(), n.Needs...) {
 		if err := p.probe(f); err != nil {
 			return err
 		}

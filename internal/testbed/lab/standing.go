@@ -14,6 +14,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/testbed/lab/wire"
 )
 
 // Kubernetes describes the Kubernetes of a lab that is one.
@@ -89,7 +90,7 @@ func Begin(o Options, k Kubernetes) (*Standing, error) {
 	if k.Nodes < 1 || k.Nodes >= controlPlaneIndex {
 		return nil, fmt.Errorf("a lab's Kubernetes has 1 to %d nodes, not %d", controlPlaneIndex-1, k.Nodes)
 	}
-	if _, err := findLink(k.Link); err != nil {
+	if _, err := wire.Find(k.Link); err != nil {
 		return nil, err
 	}
 	if k.MTU < minMTU6 || k.MTU > maxMTU {
@@ -118,7 +119,7 @@ func (s *Standing) node(name string, index int) network.Node {
 	n := network.Node{
 		Name: name, Index: index, NS: s.state.kubernetesNode(name), Device: device,
 		Address: nodeAddress(index), PodCIDR: podCIDR(index), MTU: s.state.Kubernetes.MTU,
-		DataDir: filepath.Join(s.held.path, name), Switch: netns.Port{NS: s.Fabric, Device: fabricBridge},
+		DataDir: filepath.Join(s.held.path, name), Switch: netns.Port{NS: s.Fabric, Device: wire.Bridge},
 	}
 	if s.state.Kubernetes.IPv6 {
 		n.Address6, n.PodCIDR6 = nodeAddress6(index), podCIDR6(index)
@@ -159,21 +160,21 @@ func (s *Standing) Cgroup() string { return s.state.clusterPrefix(1) + kubernete
 // Wire makes the namespaces and the wires between them.
 func (s *Standing) Wire(ctx context.Context) error {
 	k := s.state.Kubernetes
-	link, err := findLink(k.Link)
+	link, err := wire.Find(k.Link)
 	if err != nil {
 		return err
 	}
 	nodes := append([]network.Node{s.Control}, s.Nodes...)
 	defaults := nodeDefaults(k.IPv6)
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(makeNamespace(ctx, s.Fabric, fabricSettings()))
+	g.Go(makeNamespace(ctx, s.Fabric, wire.FabricSettings()))
 	for _, n := range nodes {
 		g.Go(makeNamespace(ctx, n.NS, defaults))
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	return wire(s.Fabric, link, k.MTU, nodes)
+	return wire.Connect(s.Fabric, link, k.MTU, nodes)
 }
 
 // Keep leaves the lab when this program ends, until Down.

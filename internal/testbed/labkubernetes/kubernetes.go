@@ -37,7 +37,7 @@ type Spec struct {
 	Name      string // also of the context
 	CNI       string // of CNIs
 	KubeProxy string // of KubeProxies
-	Link      string // of lab.Links
+	Link      string // of wire.Links
 	MTU       int    // of the link, bytes
 	Nodes     int    // without the control plane's
 	IPv6      bool   // in addition to IPv4

@@ -1,4 +1,4 @@
-package lab
+package wire
 
 import "github.com/cnibench/cnibench/internal/buildable"
 

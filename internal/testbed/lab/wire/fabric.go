@@ -1,4 +1,4 @@
-package lab
+package wire
 
 import (
 	"net/netip"
@@ -8,12 +8,12 @@ import (
 	"github.com/cnibench/cnibench/internal/network"
 )
 
-// fabricBridge is the switch.
-const fabricBridge = "br0"
+// Bridge is the switch.
+const Bridge = "br0"
 
-// fabricSettings make a switch of the fabric's bridge: no IPv6 of its own, and
+// FabricSettings make a switch of the fabric's bridge: no IPv6 of its own, and
 // no packet passes iptables.
-func fabricSettings() []netns.Setting {
+func FabricSettings() []netns.Setting {
 	settings := []netns.Setting{
 		{Path: "net/ipv6/conf/all/disable_ipv6", Value: "1"},
 		{Path: "net/ipv6/conf/default/disable_ipv6", Value: "1"},
@@ -30,12 +30,10 @@ func fabricSettings() []netns.Setting {
 	return there
 }
 
-// wire makes the fabric's switch and each node's link to it, shaped at the
-// switch's ports.
-func (c *cluster) wire(fabric netns.NS) error { return wire(fabric, c.link, c.spec.MTU, c.nodes) }
-
-func wire(fabric netns.NS, link Link, mtu int, nodes []network.Node) error {
-	if err := netns.AddBridge(fabric, fabricBridge, mtu); err != nil {
+// Connect makes the fabric's switch and each node's link to it, shaped at the switch's
+// ports. mtu is the link's, bytes.
+func Connect(fabric netns.NS, link Link, mtu int, nodes []network.Node) error {
+	if err := netns.AddBridge(fabric, Bridge, mtu); err != nil {
 		return err
 	}
 	for _, n := range nodes {
@@ -64,9 +62,9 @@ func wire(fabric netns.NS, link Link, mtu int, nodes []network.Node) error {
 // connect makes a node's wires and gives the switch's ends of them.
 func (l Link) connect(port, dev netns.Port, mtu int) ([]netns.Port, error) {
 	if l.Wires > 1 {
-		return netns.ConnectBonded(port, fabricBridge, dev, mtu, l.Wires)
+		return netns.ConnectBonded(port, Bridge, dev, mtu, l.Wires)
 	}
-	return []netns.Port{port}, netns.Connect(port, fabricBridge, dev, mtu)
+	return []netns.Port{port}, netns.Connect(port, Bridge, dev, mtu)
 }
 
 // shape makes of a switch's port one of the link.

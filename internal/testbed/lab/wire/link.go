@@ -1,4 +1,6 @@
-package lab
+// Package wire is what connects the nodes of a lab: links of some speed and delay, and the
+// switch between them.
+package wire
 
 import (
 	"fmt"
@@ -50,8 +52,8 @@ func Links() []Link {
 	}
 }
 
-// needs are the kernel features that the link is made of.
-func (l Link) needs() []netns.Feature {
+// Needs are the kernel features that the link is made of.
+func (l Link) Needs() []netns.Feature {
 	needs := []netns.Feature{netns.Veth(), netns.Bridge()}
 	if l.RateBitsPerSecond > 0 {
 		needs = append(needs, netns.TBF())
@@ -69,8 +71,8 @@ func (l Link) needs() []netns.Feature {
 // fast as the machine.
 func (l Link) TotalBitsPerSecond() uint64 { return l.RateBitsPerSecond * uint64(max(l.Wires, 1)) }
 
-// findLink looks a link up by name; the error lists the known names.
-func findLink(name string) (Link, error) {
+// Find looks a link up by name; the error lists the known names.
+func Find(name string) (Link, error) {
 	var known []string
 	for _, l := range Links() {
 		if l.Name == name {
