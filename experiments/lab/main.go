@@ -22,6 +22,7 @@ import (
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 )
 
 //go:embed mininet_hosts.py
@@ -114,7 +115,7 @@ func row(w io.Writer, name string, a, b times) {
 func labRound(ctx context.Context, o lab.Options, pods []int) (times, error) {
 	var t times
 	begin := time.Now()
-	info, err := lab.Up(ctx, o, []lab.Spec{{
+	info, err := lab.Up(ctx, o, []state.Spec{{
 		Network: "bridge", Link: "unshaped", Profile: lab.DefaultProfile, MTU: 1500, Pods: pods,
 	}})
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/cnibench/cnibench/internal/testbed"
 	"github.com/cnibench/cnibench/internal/testbed/baremetal"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -179,7 +180,7 @@ func labUp(stdout, stderr io.Writer) *cobra.Command {
 			if err := kube.checkUp(cmd.Flags()); err != nil {
 				return err
 			}
-			specs, err := specsOf(networks, lab.Spec{Link: link, Profile: settings, MTU: mtu}, nodes, pods)
+			specs, err := specsOf(networks, state.Spec{Link: link, Profile: settings, MTU: mtu}, nodes, pods)
 			if err != nil {
 				return err
 			}
@@ -217,8 +218,8 @@ func labUp(stdout, stderr io.Writer) *cobra.Command {
 }
 
 // specsOf are clusters that are alike but for their networks.
-func specsOf(networks []string, like lab.Spec, nodes, pods int) ([]lab.Spec, error) {
-	var specs []lab.Spec
+func specsOf(networks []string, like state.Spec, nodes, pods int) ([]state.Spec, error) {
+	var specs []state.Spec
 	for _, n := range networks {
 		if _, err := catalog.Find(n); err != nil {
 			return nil, usageError{err}

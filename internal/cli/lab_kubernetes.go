@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/cnibench/cnibench/internal/testbed/lab"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 	"github.com/cnibench/cnibench/internal/testbed/labkubernetes"
 )
 
@@ -66,7 +67,7 @@ func (f kubernetesFlags) up(ctx context.Context, o lab.Options, link string, mtu
 }
 
 // describeKubernetes writes what people need of one.
-func describeKubernetes(w io.Writer, k *lab.Kubernetes) {
+func describeKubernetes(w io.Writer, k *state.Kubernetes) {
 	if k == nil {
 		return
 	}

@@ -53,9 +53,9 @@ func (l *Lab) AddPods(ctx context.Context, cell result.Cell) (set result.PodSetU
 	}
 	news := make([]*newcomer, max(1, cell.Pods))
 	for i := range news {
-		news[i] = &newcomer{pod: pod{ns: l.state.pod(c.index, 1, len(c.pods[0])+1+i)}}
+		news[i] = &newcomer{pod: pod{ns: l.state.Pod(c.index, 1, len(c.pods[0])+1+i)}}
 	}
-	rt := cniRuntime(l.options.Runner, l.state, filepath.Join(l.options.store().dir, l.state.ID))
+	rt := cniRuntime(l.options.Runner, l.state, filepath.Join(l.options.store().Dir, l.state.ID))
 	defer func() {
 		// What was begun is undone even if the caller was cancelled.
 		down, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTimeout)

@@ -22,6 +22,7 @@ import (
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 )
 
 // Options say what a lab is made with.
@@ -49,19 +50,19 @@ type Options struct {
 	Greeting time.Duration
 }
 
-func (o Options) store() store {
+func (o Options) store() state.Store {
 	if o.Dir == "" {
-		return store{dir: DefaultDir}
+		return state.Store{Dir: state.DefaultDir}
 	}
-	return store{dir: o.Dir}
+	return state.Store{Dir: o.Dir}
 }
 
 // Lab is a testbed of network namespaces.
 type Lab struct {
 	options  Options
 	planner  *planner
-	state    state
-	held     *held
+	state    state.State
+	held     *state.Held
 	clusters map[key]*cluster
 	ordered  []*cluster
 
@@ -113,7 +114,7 @@ func (l *Lab) Build(ctx context.Context, cells []result.Cell) (map[result.Cell]s
 }
 
 // build makes the clusters, all or none.
-func (l *Lab) build(ctx context.Context, specs []Spec) error {
+func (l *Lab) build(ctx context.Context, specs []state.Spec) error {
 	if err := l.begin(specs); err != nil {
 		return err
 	}
@@ -125,29 +126,29 @@ func (l *Lab) build(ctx context.Context, specs []Spec) error {
 }
 
 // begin writes down what will be made.
-func (l *Lab) begin(specs []Spec) (err error) {
+func (l *Lab) begin(specs []state.Spec) (err error) {
 	if l.held != nil {
 		return errors.New("the lab is built already")
 	}
 	if os.Getuid() != 0 {
 		return errNeedsRoot()
 	}
-	l.state = state{
+	l.state = state.State{
 		Schema: 1, ID: fmt.Sprintf("%06x", rand.Uint32()&0xffffff), PID: os.Getpid(), Verb: l.options.Verb, Started: time.Now(),
 	}
-	dir := filepath.Join(l.options.store().dir, l.state.ID)
+	dir := filepath.Join(l.options.store().Dir, l.state.ID)
 	l.state.CNIPath = append([]string{ownPlugins(dir)}, l.options.CNIPath...)
 	if err := l.plan(dir, specs); err != nil {
 		return err
 	}
-	l.held, err = l.options.store().create(l.state)
+	l.held, err = l.options.store().Create(l.state)
 	return err
 }
 
 func errNeedsRoot() error { return errors.New("a lab needs root: run it with sudo") }
 
 // plan names all that will be made and finds what is missing for it.
-func (l *Lab) plan(dir string, specs []Spec) error {
+func (l *Lab) plan(dir string, specs []state.Spec) error {
 	l.clusters, l.ordered = map[key]*cluster{}, nil
 	missing := map[string]error{}
 	for i, s := range specs {
@@ -164,7 +165,7 @@ func (l *Lab) plan(dir string, specs []Spec) error {
 				missing[p] = err
 			}
 		}
-		l.clusters[s.key()] = c
+		l.clusters[keyOfSpec(s)] = c
 		l.ordered = append(l.ordered, c)
 		l.state.Clusters = append(l.state.Clusters, c.state())
 	}
@@ -186,7 +187,7 @@ func isOwnPlugin(name string) bool {
 
 func ownPlugins(dir string) string { return filepath.Join(dir, "plugins") }
 
-func cniRuntime(r *exec.Runner, st state, dir string) *cni.Runtime {
+func cniRuntime(r *exec.Runner, st state.State, dir string) *cni.Runtime {
 	return &cni.Runtime{Runner: r, Path: st.CNIPath, CacheDir: filepath.Join(dir, "cni")}
 }
 
@@ -199,7 +200,7 @@ func (l *Lab) Ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) 
 	c, ok := l.clusters[keyOf(cell)]
 	if !ok || l.held == nil {
 		return testbed.Ends{}, fmt.Errorf("the lab was not built for network %s, link %s, profile %s, MTU %d%s",
-			cell.Network, cell.Link, cell.Profile, cell.MTU, specOf(cell).rules())
+			cell.Network, cell.Link, cell.Profile, cell.MTU, rulesOf(specOf(cell)))
 	}
 	from, to, err := sites(cell, c.network.HostNetwork)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/network/dataplane"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 )
 
 // ebpfNetworks are those whose nodes forward by eBPF programs.
@@ -301,12 +302,12 @@ func TestEBPFGoesWithTheLab(t *testing.T) {
 			o := options(newRunner(t), stateDir(t))
 			l := New(o)
 			labtest.Feature(t, n.Name, l.planner.check(n, "unshaped", DefaultProfile, 1500))
-			spec := Spec{Network: n.Name, Link: "unshaped", Profile: DefaultProfile, MTU: 1500, Pods: []int{25, 25}}
+			spec := state.Spec{Network: n.Name, Link: "unshaped", Profile: DefaultProfile, MTU: 1500, Pods: []int{25, 25}}
 			var programs []ebpf.ProgramID
 			var maps []ebpf.MapID
 			leavesNothing(t, o.Dir, func() string {
 				begin := time.Now()
-				if err := l.build(t.Context(), []Spec{spec}); err != nil {
+				if err := l.build(t.Context(), []state.Spec{spec}); err != nil {
 					t.Fatal(err)
 				}
 				t.Logf("50 pods in %v", time.Since(begin))

@@ -209,7 +209,7 @@ func TestOVNForgetsPods(t *testing.T) {
 	if port, logical := has(p); !port || !logical {
 		t.Fatalf("%s has a port: %v, a logical port: %v", p.ns.Name, port, logical)
 	}
-	rt := cniRuntime(l.options.Runner, l.state, l.held.path)
+	rt := cniRuntime(l.options.Runner, l.state, l.held.Path)
 	for range 2 {
 		if _, err := rt.Del(t.Context(), attachment(c.conflists[0], p.ns, node.NS)); err != nil {
 			t.Error(err)

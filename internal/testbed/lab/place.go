@@ -60,9 +60,9 @@ func (l *Lab) names(c *cluster, s site) (place, node string) {
 	node = c.spec.Network
 	for _, other := range l.ordered {
 		if other != c && other.spec.Network == c.spec.Network {
-			node = fmt.Sprintf("%s (%s, MTU %d%s)", c.spec.Network, c.spec.Link, c.spec.MTU, c.spec.rules())
+			node = fmt.Sprintf("%s (%s, MTU %d%s)", c.spec.Network, c.spec.Link, c.spec.MTU, rulesOf(c.spec))
 			if c.spec.Profile != DefaultProfile {
-				node = fmt.Sprintf("%s (%s, %s, MTU %d%s)", c.spec.Network, c.spec.Link, c.spec.Profile, c.spec.MTU, c.spec.rules())
+				node = fmt.Sprintf("%s (%s, %s, MTU %d%s)", c.spec.Network, c.spec.Link, c.spec.Profile, c.spec.MTU, rulesOf(c.spec))
 			}
 			break
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed/lab/processes"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 )
 
 // commandsIn are the names of the processes in a namespace.
@@ -95,7 +96,7 @@ func TestReapRealNetworks(t *testing.T) {
 			dir := stateDir(t)
 			leavesNothing(t, dir, func() string {
 				killOwner(t, dir, until, "docker/bridge-real", "docker/overlay-real", "podman/bridge", ovnName)
-				ids, err := (store{dir: dir}).ids()
+				ids, err := (state.Store{Dir: dir}).IDs()
 				if err != nil || len(ids) > 1 || until == "built" && len(ids) == 0 {
 					t.Fatalf("labs %v (%v)", ids, err)
 				}

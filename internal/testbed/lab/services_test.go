@@ -22,6 +22,7 @@ import (
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/network/serviceproxy"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 )
 
 // serviceCells are the cells to services of a network: both paths, both
@@ -184,11 +185,11 @@ func buildServices(t *testing.T, name, proxy string, services int, pods ...int) 
 			labtest.Feature(t, name, err)
 		}
 	}
-	spec := Spec{
+	spec := state.Spec{
 		Network: name, Link: "unshaped", Profile: DefaultProfile, MTU: 1500,
 		Services: services, ServiceProxy: proxy, Pods: pods,
 	}
-	if err := l.build(t.Context(), []Spec{spec}); err != nil {
+	if err := l.build(t.Context(), []state.Spec{spec}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

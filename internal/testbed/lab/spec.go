@@ -9,30 +9,9 @@ import (
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 	"github.com/cnibench/cnibench/internal/testbed/lab/wire"
 )
-
-// Spec is one cluster of a lab: nodes on a switch of their own, one network on
-// them.
-type Spec struct {
-	Network string `json:"network"`
-	Link    string `json:"link"`
-	Profile string `json:"profile"`
-	MTU     int    `json:"mtu"` // of the link, bytes
-	// Services is how many services ServiceProxy programs on each node; 0: none,
-	// by none.
-	Services     int    `json:"services,omitempty"`
-	ServiceProxy string `json:"service_proxy,omitempty"`
-	// Policies is how many policies that allow nothing come before the network's
-	// own.
-	Policies int `json:"policies,omitempty"`
-	// IPv6 is in addition to IPv4 on nodes and pods.
-	IPv6 bool `json:"ipv6,omitempty"`
-	// Algorithms are the congestion controls of traffic that cannot set them itself.
-	Algorithms []string `json:"algorithms,omitempty"`
-	// Pods is the number of pods on each node; its length that of nodes.
-	Pods []int `json:"pods"`
-}
 
 // The sizes that addresses have room for.
 const (
@@ -57,7 +36,7 @@ func keyOf(c result.Cell) key {
 	return key{c.Network, c.Link, c.Profile, c.MTU, c.Services, c.ServiceProxy, c.Policies, c.Family == familyIPv6}
 }
 
-func (s Spec) key() key {
+func keyOfSpec(s state.Spec) key {
 	return key{s.Network, s.Link, s.Profile, s.MTU, s.Services, s.ServiceProxy, s.Policies, s.IPv6}
 }
 
@@ -125,8 +104,8 @@ func (p *planner) find(name string) (network.Network, error) {
 
 // specs gives the clusters that the cells need, and for each cell that cannot
 // be built here the reason.
-func (p *planner) specs(cells []result.Cell) ([]Spec, map[result.Cell]string) {
-	var specs []Spec
+func (p *planner) specs(cells []result.Cell) ([]state.Spec, map[result.Cell]string) {
+	var specs []state.Spec
 	at := map[key]int{}
 	unsupported := map[result.Cell]string{}
 	for _, c := range cells {
@@ -266,7 +245,7 @@ func (p *planner) probe(f netns.Feature) error {
 }
 
 // checkSize refuses what addresses have no room for.
-func (s Spec) checkSize() error {
+func checkSize(s state.Spec) error {
 	if len(s.Pods) < 1 || len(s.Pods) > maxNodes {
 		return fmt.Errorf("a lab of %d nodes: 1 to %d can be", len(s.Pods), maxNodes)
 	}
@@ -292,18 +271,18 @@ func podCIDR(i int) netip.Prefix {
 }
 
 // specOf is the cluster of a cell, without pods.
-func specOf(c result.Cell) Spec {
-	return Spec{
+func specOf(c result.Cell) state.Spec {
+	return state.Spec{
 		Network: c.Network, Link: c.Link, Profile: c.Profile, MTU: c.MTU,
 		Services: c.Services, ServiceProxy: c.ServiceProxy, Policies: c.Policies, IPv6: c.Family == familyIPv6,
 	}
 }
 
-// rules says what nodes have more than their network needs, after a comma.
-func (s Spec) rules() string {
+// rulesOf says what nodes have more than their network needs, after a comma.
+func rulesOf(s state.Spec) string {
 	if s.IPv6 {
 		s.IPv6 = false
-		return ", IPv6" + s.rules()
+		return ", IPv6" + rulesOf(s)
 	}
 	if r := (result.Cell{Services: s.Services, ServiceProxy: s.ServiceProxy, Policies: s.Policies}).Rules(); r != "" {
 		return ", " + r

@@ -19,6 +19,7 @@ import (
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 )
 
 // object is one of the API's.
@@ -114,7 +115,7 @@ func (c *Cluster) launch(n *Node, name string, cmd exec.Cmd) (*exec.Detached, er
 	defer c.mu.Unlock()
 	c.running = append(c.running, &running{node: n.Name, name: name, log: path, process: p})
 	k := c.standing.Kubernetes()
-	k.Programs = append(k.Programs, lab.Program{Node: n.Name, Name: name, PID: p.PID, Argv: cmd.Argv})
+	k.Programs = append(k.Programs, state.Program{Node: n.Name, Name: name, PID: p.PID, Argv: cmd.Argv})
 	return p, c.standing.Save()
 }
 
@@ -204,7 +205,7 @@ func (c *Cluster) timed(part string, f func() error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := c.standing.Kubernetes()
-	k.Timings = append(k.Timings, lab.Timing{
+	k.Timings = append(k.Timings, state.Timing{
 		Part: part, Seconds: round(time.Since(begin)), EndedAt: round(time.Since(c.begun)),
 	})
 	return nil

@@ -10,7 +10,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/netns"
-	"github.com/cnibench/cnibench/internal/testbed/lab"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 )
 
 // readyFile is made by the holder in its folder when all mounts are there.
@@ -26,7 +26,7 @@ func (c *Cluster) hold(ctx context.Context, n *Node) error {
 			return err
 		}
 	}
-	p, err := c.launch(n, lab.Holder, exec.Cmd{Argv: []string{
+	p, err := c.launch(n, state.Holder, exec.Cmd{Argv: []string{
 		"unshare", "--mount", "--propagation", "private", c.options.Self, "lab", "hold", c.Dir(), n.Dir,
 	}})
 	if err != nil {

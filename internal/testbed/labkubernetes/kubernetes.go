@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cnibench/cnibench/internal/testbed/lab"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 )
 
 // Options say with what a Kubernetes is made.
@@ -90,7 +91,7 @@ func newCluster(o Options, spec Spec) (*Cluster, error) {
 	if err := c.findPrograms(); err != nil {
 		return nil, err
 	}
-	c.standing, err = lab.Begin(o.Lab, lab.Kubernetes{
+	c.standing, err = lab.Begin(o.Lab, state.Kubernetes{
 		Name: spec.Name, CNI: cni.Name, KubeProxy: spec.KubeProxy, Link: spec.Link, MTU: spec.MTU, Nodes: spec.Nodes, IPv6: spec.IPv6,
 		Kubeconfig: o.Kubeconfig,
 	})
