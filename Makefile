@@ -29,7 +29,7 @@ test:
 test-vm:
 	@scripts/install-deps.sh test || echo "make test-vm: not all is there; tests that need it are skipped, or fail in CI"
 	@go build -o bin/testsummary ./internal/repo/testsummary
-	@go test -count=1 -p 1 -timeout 30m -run InVM -json ./internal/labtest/vm ./internal/testbed/lab ./bench/instructions 2>&1 | bin/testsummary
+	@go test -count=1 -p 1 -timeout 30m -run InVM -json ./internal/labtest/vm ./internal/testbed/lab ./experiments/instructions 2>&1 | bin/testsummary
 
 ## quick: the tests that need nothing, in under a minute
 # -trimpath lets a new clone use what was built in another folder; vet has run, and test
@@ -88,55 +88,55 @@ cluster-binaries:
 
 ## bench-lab: how fast pods come up and go, beside Mininet
 bench-lab:
-	go run ./bench/lab
+	go run ./experiments/lab
 
 ## bench-agreement: the lab's networks beside the same in the lab's Kubernetes; about ten minutes
 bench-agreement:
-	go run ./bench/agreement
+	go run ./experiments/agreement
 
 ## bench-traffic: the native engine beside iperf3, netperf and sockperf
 bench-traffic:
-	go run ./bench/traffic
+	go run ./experiments/traffic
 
 ## bench-null: ten campaigns of networks against themselves; about ten minutes
 bench-null:
-	go run ./bench/null
+	go run ./experiments/null
 
 ## bench-conditions: what each controlled condition saves: seconds until round trips and streams are known to ± 2 %; about six minutes
 bench-conditions:
-	go run ./bench/conditions
+	go run ./experiments/conditions
 
 ## bench-repeat: five quickstarts in a row, each two compared; about ten minutes
 bench-repeat:
-	go run ./bench/repeat
+	go run ./experiments/repeat
 
 ## bench-variance: what the noise of results/latest consists of
 bench-variance:
-	go run ./bench/variance results/latest
+	go run ./experiments/variance results/latest
 
 ## bench-savings: what blocks and stopping save, from a recorded run
 bench-savings:
-	go run ./bench/savings
+	go run ./experiments/savings
 
 ## bench-probes: what the probes themselves cost
 bench-probes:
-	go run ./bench/probes
+	go run ./experiments/probes
 
 ## bench-instructions: what each network costs in instructions, counted in qemu, into docs/instructions.md
 bench-instructions:
-	go run ./bench/instructions -o docs/instructions.md
+	go run ./experiments/instructions -o docs/instructions.md
 
 ## bench-services: what a datagram to one of up to 10,000 services costs in instructions, counted in qemu, into docs/service-instructions.md
 bench-services:
-	go run ./bench/instructions -services -samples 5 -o docs/service-instructions.md
+	go run ./experiments/instructions -services -samples 5 -o docs/service-instructions.md
 
 ## bench-ladders: what each step up to some networks costs in instructions, counted in qemu, into docs/ladders.md
 bench-ladders:
-	go run ./bench/instructions -ladders flannel/vxlan,calico/direct-policy,canal,kube-router/policy,cilium/native-policy -packets 400 -o docs/ladders.md
+	go run ./experiments/instructions -ladders flannel/vxlan,calico/direct-policy,canal,kube-router/policy,cilium/native-policy -packets 400 -o docs/ladders.md
 
 ## bench-probe-cost: what the probes themselves cost of throughput, in instructions counted in qemu, into docs/probes.md
 bench-probe-cost:
-	go run ./bench/instructions -probes -o docs/probes.md
+	go run ./experiments/instructions -probes -o docs/probes.md
 
 ## bpf: compile the eBPF programs anew (needs clang-19, llvm-19 and libbpf-dev); their objects are committed
 bpf: export BPF2GO_CC := clang-19

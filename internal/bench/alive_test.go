@@ -74,15 +74,15 @@ func newStoppable(t *testing.T) *stoppable {
 func TestStoppedAgentFailsItsSampleSoon(t *testing.T) {
 	for _, kind := range []string{"sliced", "one long window"} {
 		t.Run(kind, func(t *testing.T) {
-			bed, store := newLoopback(t), &memory{}
+			fake, store := newLoopback(t), &memory{}
 			stuck := newStoppable(t)
-			bed.endsOf = func(c result.Cell, e testbed.Ends) testbed.Ends {
+			fake.endsOf = func(c result.Cell, e testbed.Ends) testbed.Ends {
 				if c.Network == "macvlan" && stuck.client.Alive() {
 					e.Server.Agent = stuck.client
 				}
 				return e
 			}
-			o := options(t, bed, store)
+			o := options(t, fake, store)
 			if kind == "sliced" {
 				o = sliced(o)
 				o.Sampling.ExplainSeconds = 0

@@ -98,7 +98,7 @@ func (quiet) Begin(int, int)             {}
 func (quiet) Sampled(result.Sample, int) {}
 func (quiet) Say(string, ...any)         {}
 
-func options(t *testing.T, bed testbed.Testbed, store Store) Options {
+func options(t *testing.T, fake testbed.Testbed, store Store) Options {
 	t.Helper()
 	sampling := campaign.Sampling{Seconds: 0.02, WarmupSeconds: 0.01, MinBlocks: 2, MaxBlocks: 3, Retries: 1}
 	cell := result.Cell{Network: "host", Path: "host-to-host", Placement: "inter-host", Link: "unshaped",
@@ -107,7 +107,7 @@ func options(t *testing.T, bed testbed.Testbed, store Store) Options {
 	other.Network, other.Path = "bridge", "pod-to-pod"
 	third.Network, third.Path = "macvlan", "pod-to-pod"
 	return Options{
-		Sampling: sampling, Testbed: bed, Store: store, Observer: quiet{}, IdleWindow: time.Millisecond,
+		Sampling: sampling, Testbed: fake, Store: store, Observer: quiet{}, IdleWindow: time.Millisecond,
 		Plan: plan.Plan{Schema: plan.Schema, Seed: 7, Cells: []result.Cell{cell, other, third},
 			MinBlocks: 2, MaxBlocks: 3, SampleSeconds: 0.02, WarmupSeconds: 0.01},
 	}
@@ -134,13 +134,13 @@ func finals(records []result.Sample) []string {
 }
 
 func TestRunMeasuresThePlan(t *testing.T) {
-	bed, store := newLoopback(t), &memory{}
-	sum, err := Run(t.Context(), options(t, bed, store))
+	fake, store := newLoopback(t), &memory{}
+	sum, err := Run(t.Context(), options(t, fake, store))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(store.records) != 9 || sum.Blocks != 3 || !bed.closed {
-		t.Errorf("%d records in %d blocks, closed %v", len(store.records), sum.Blocks, bed.closed)
+	if len(store.records) != 9 || sum.Blocks != 3 || !fake.closed {
+		t.Errorf("%d records in %d blocks, closed %v", len(store.records), sum.Blocks, fake.closed)
 	}
 	for _, s := range store.records {
 		if s.Status != result.StatusOK || s.Metrics["transactions_per_second"] <= 0 {
@@ -153,9 +153,9 @@ func TestRunMeasuresThePlan(t *testing.T) {
 }
 
 func TestUnsupportedCellHasOneRecord(t *testing.T) {
-	bed, store := newLoopback(t), &memory{}
-	bed.unsupported = map[string]string{"macvlan": "kernel has no macvlan"}
-	if _, err := Run(t.Context(), options(t, bed, store)); err != nil {
+	fake, store := newLoopback(t), &memory{}
+	fake.unsupported = map[string]string{"macvlan": "kernel has no macvlan"}
+	if _, err := Run(t.Context(), options(t, fake, store)); err != nil {
 		t.Fatal(err)
 	}
 	n := 0
@@ -173,14 +173,14 @@ func TestUnsupportedCellHasOneRecord(t *testing.T) {
 }
 
 func TestFailedSampleIsARecordAndTriedAgain(t *testing.T) {
-	bed, store := newLoopback(t), &memory{}
-	bed.fail = func(n int) error {
+	fake, store := newLoopback(t), &memory{}
+	fake.fail = func(n int) error {
 		if n == 2 || n == 4 || n == 5 { // one that recovers, one that does not
 			return errors.New("link is down")
 		}
 		return nil
 	}
-	if _, err := Run(t.Context(), options(t, bed, store)); err != nil {
+	if _, err := Run(t.Context(), options(t, fake, store)); err != nil {
 		t.Fatal(err)
 	}
 	if len(store.records) != 11 {
@@ -202,8 +202,8 @@ func (fixed) Keep(*result.Sample)             {}
 func (f fixed) Done(int) map[result.Cell]bool { return f }
 
 func TestSettledCellsAreDroppedAndTheirBaselineStays(t *testing.T) {
-	bed, store := newLoopback(t), &memory{}
-	o := options(t, bed, store)
+	fake, store := newLoopback(t), &memory{}
+	o := options(t, fake, store)
 	o.Judge = fixed{o.Plan.Cells[0]: true, o.Plan.Cells[1]: true, o.Plan.Cells[2]: false}
 	if _, err := Run(t.Context(), o); err != nil {
 		t.Fatal(err)
@@ -222,14 +222,14 @@ func TestSettledCellsAreDroppedAndTheirBaselineStays(t *testing.T) {
 // Whatever prefix of a run is on the disk, the resumed run measures the rest of
 // it: the finished set is exactly the plan, none twice, none lost.
 func TestResumeFromEveryPrefix(t *testing.T) {
-	bed := newLoopback(t)
+	fake := newLoopback(t)
 	whole := &memory{}
-	if _, err := Run(t.Context(), options(t, bed, whole)); err != nil {
+	if _, err := Run(t.Context(), options(t, fake, whole)); err != nil {
 		t.Fatal(err)
 	}
 	for n := range whole.records {
 		store := &memory{records: append([]result.Sample{}, whole.records[:n]...)}
-		o := options(t, bed, store)
+		o := options(t, fake, store)
 		o.Recorded = whole.records[:n]
 		if _, err := Run(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -244,32 +244,32 @@ func TestResumeFromEveryPrefix(t *testing.T) {
 }
 
 func TestFullDiskEndsTheRunAndTakesTheTestbedDown(t *testing.T) {
-	bed, store := newLoopback(t), &memory{full: 4}
-	_, err := Run(t.Context(), options(t, bed, store))
-	if err == nil || !strings.Contains(err.Error(), "no space left") || !bed.closed || len(store.records) != 3 {
-		t.Errorf("error %v, closed %v, %d records", err, bed.closed, len(store.records))
+	fake, store := newLoopback(t), &memory{full: 4}
+	_, err := Run(t.Context(), options(t, fake, store))
+	if err == nil || !strings.Contains(err.Error(), "no space left") || !fake.closed || len(store.records) != 3 {
+		t.Errorf("error %v, closed %v, %d records", err, fake.closed, len(store.records))
 	}
 }
 
 func TestInterruptedSampleIsNotRecorded(t *testing.T) {
-	bed, store := newLoopback(t), &memory{}
-	o := options(t, bed, store)
+	fake, store := newLoopback(t), &memory{}
+	o := options(t, fake, store)
 	o.Sampling.Seconds = 30
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := Run(ctx, o); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
 	}
-	if len(store.records) != 0 || !bed.closed {
-		t.Errorf("%d records, closed %v", len(store.records), bed.closed)
+	if len(store.records) != 0 || !fake.closed {
+		t.Errorf("%d records, closed %v", len(store.records), fake.closed)
 	}
 }
 
 // Every record has what both ends read, what the machine did while idle in its
 // block, and which machine that is.
 func TestRunRecordsIdle(t *testing.T) {
-	bed, store := newLoopback(t), &memory{}
-	o := options(t, bed, store)
+	fake, store := newLoopback(t), &memory{}
+	o := options(t, fake, store)
 	o.IdleWindow = 20 * time.Millisecond
 	if _, err := Run(t.Context(), o); err != nil {
 		t.Fatal(err)

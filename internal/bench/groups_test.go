@@ -60,12 +60,12 @@ func (p *printed) SaveRaw(name, end string, argv []string, stdout, _ string) err
 // TestGroups: all blocks of one network come before the next is switched to. One that
 // cannot be had is recorded with the reason, and a resumed run tries it alone.
 func TestGroups(t *testing.T) {
-	bed, store := &switched{loopback: newLoopback(t), broken: "macvlan"}, &printed{}
-	o := options(t, bed, store)
+	fake, store := &switched{loopback: newLoopback(t), broken: "macvlan"}, &printed{}
+	o := options(t, fake, store)
 	host := o.Plan.Cells[0]
 	o.Plan.Cells, o.Plan.MaxBlocks = nil, 2
 	o.Sampling.Seconds, o.Sampling.Retries = 0.1, 4 // a busy machine fails some
-	for _, cluster := range bed.names() {
+	for _, cluster := range fake.names() {
 		pod := host
 		pod.Network, pod.Path = cluster, "pod-to-pod"
 		host.Cluster, pod.Cluster = cluster, cluster
@@ -91,12 +91,12 @@ func TestGroups(t *testing.T) {
 	if len(store.raw) != 2 || store.raw[1] != "switch-macvlan-1 command helm: did" {
 		t.Errorf("raw: %q", store.raw)
 	}
-	bed.broken, bed.order, o.Recorded = "", nil, store.records
+	fake.broken, fake.order, o.Recorded = "", nil, store.records
 	if _, err := Run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Join(bed.order, " ") != "macvlan" || count("macvlan", result.StatusOK) != 4 || count("bridge", result.StatusOK) != 4 {
-		t.Errorf("the resumed run switched to %v, and has %d of macvlan", bed.order, count("macvlan", result.StatusOK))
+	if strings.Join(fake.order, " ") != "macvlan" || count("macvlan", result.StatusOK) != 4 || count("bridge", result.StatusOK) != 4 {
+		t.Errorf("the resumed run switched to %v, and has %d of macvlan", fake.order, count("macvlan", result.StatusOK))
 	}
 	if err := o.Plan.Check(store.records, o.Sampling.Retries); err != nil {
 		t.Error(err)

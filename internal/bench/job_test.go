@@ -77,22 +77,22 @@ func jobCell(test, algorithm string, messageBytes int) result.Cell {
 		Workload: test, Algorithm: algorithm, MessageBytes: messageBytes, Ranks: 4, RanksPerNode: 2, CPUs: result.CPUsApart}
 }
 
-func jobOptions(bed testbed.Testbed, store Store, seconds float64, cells ...result.Cell) Options {
+func jobOptions(fake testbed.Testbed, store Store, seconds float64, cells ...result.Cell) Options {
 	return Options{
-		Sampling: campaign.Sampling{Seconds: seconds, WarmupSeconds: 0.01}, Testbed: bed, Store: store, Observer: quiet{}, IdleWindow: time.Millisecond,
+		Sampling: campaign.Sampling{Seconds: seconds, WarmupSeconds: 0.01}, Testbed: fake, Store: store, Observer: quiet{}, IdleWindow: time.Millisecond,
 		Plan: plan.Plan{Schema: plan.Schema, Seed: 7, Cells: cells, MinBlocks: 1, MaxBlocks: 1, SampleSeconds: seconds, WarmupSeconds: 0.01},
 	}
 }
 
 // Samples with many ends are recorded with what each rank measured.
 func TestJobSamples(t *testing.T) {
-	bed, _ := newGathering(t, 4)
+	fake, _ := newGathering(t, 4)
 	store := &memory{}
 	cells := []result.Cell{
 		jobCell(traffic.AllToAll, traffic.Pairwise, 64), jobCell(traffic.AllReduce, traffic.RecursiveDoubling, 64), jobCell(traffic.Barrier, traffic.Dissemination, 0),
 		jobCell(traffic.Incast, "", 4096), jobCell(traffic.Outcast, "", 4096), jobCell(traffic.HaloExchange, "", 64),
 	}
-	if _, err := Run(t.Context(), jobOptions(bed, store, 0.03, cells...)); err != nil {
+	if _, err := Run(t.Context(), jobOptions(fake, store, 0.03, cells...)); err != nil {
 		t.Fatal(err)
 	}
 	if len(store.records) != len(cells) {
@@ -119,13 +119,13 @@ func TestJobSamples(t *testing.T) {
 
 // A rank whose agent is killed fails the sample within 5 s, and the reason names it.
 func TestKilledRank(t *testing.T) {
-	bed, kills := newGathering(t, 4)
+	fake, kills := newGathering(t, 4)
 	store := &memory{}
 	var killed time.Time
-	bed.before = func(result.Cell) {
+	fake.before = func(result.Cell) {
 		time.AfterFunc(300*time.Millisecond, func() { killed = time.Now(); kills[2]() })
 	}
-	if _, err := Run(t.Context(), jobOptions(bed, store, 30, jobCell(traffic.AllGather, traffic.Ring, 64))); err != nil {
+	if _, err := Run(t.Context(), jobOptions(fake, store, 30, jobCell(traffic.AllGather, traffic.Ring, 64))); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(killed); took > 5*time.Second {

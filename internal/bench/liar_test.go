@@ -99,15 +99,15 @@ func TestHostileAgentsFailTheirSamplesAlone(t *testing.T) {
 	} {
 		for _, kind := range []string{"sliced", "one long window"} {
 			t.Run(c.name+", "+kind, func(t *testing.T) {
-				bed, store := newLoopback(t), &memory{}
+				fake, store := newLoopback(t), &memory{}
 				client, bad := newHostile(t, c.act)
-				bed.endsOf = func(cell result.Cell, e testbed.Ends) testbed.Ends {
+				fake.endsOf = func(cell result.Cell, e testbed.Ends) testbed.Ends {
 					if cell.Network == "macvlan" {
 						e.Server.Agent = client
 					}
 					return e
 				}
-				o := options(t, bed, store)
+				o := options(t, fake, store)
 				if kind == "sliced" {
 					o = sliced(o)
 					o.Sampling.ExplainSeconds = 0

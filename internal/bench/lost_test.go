@@ -20,20 +20,20 @@ func TestLostMachine(t *testing.T) {
 		}
 		return nil
 	}
-	bed, store := newLoopback(t), &memory{}
-	bed.fail = away
-	sum, err := Run(t.Context(), options(t, bed, store))
+	fake, store := newLoopback(t), &memory{}
+	fake.fail = away
+	sum, err := Run(t.Context(), options(t, fake, store))
 	var lost *testbed.LostError
-	if !errors.As(err, &lost) || !bed.closed || sum.Stopped != "" {
-		t.Errorf("%v, closed %v, stopped %q", err, bed.closed, sum.Stopped)
+	if !errors.As(err, &lost) || !fake.closed || sum.Stopped != "" {
+		t.Errorf("%v, closed %v, stopped %q", err, fake.closed, sum.Stopped)
 	}
 	if len(store.records) != 3 || strings.Contains(store.records[2].Reason, "the-server") {
 		t.Errorf("%d records: %v", len(store.records), ids(store.records))
 	}
 
-	bed, store = newLoopback(t), &memory{}
-	bed.fail = away
-	o := options(t, bed, store)
+	fake, store = newLoopback(t), &memory{}
+	fake.fail = away
+	o := options(t, fake, store)
 	o.KeepGoing = true
 	sum, err = Run(t.Context(), o)
 	if err != nil || sum.Blocks != 3 || len(finals(store.records)) != 9 {
@@ -46,8 +46,8 @@ func TestLostMachine(t *testing.T) {
 
 // A record that no reader would take fails its own sample, and the run goes on.
 func TestTooLongRecordFailsItsSampleAlone(t *testing.T) {
-	bed := newLoopback(t)
-	bed.endsOf = func(cell result.Cell, e testbed.Ends) testbed.Ends {
+	fake := newLoopback(t)
+	fake.endsOf = func(cell result.Cell, e testbed.Ends) testbed.Ends {
 		if cell.Network == "macvlan" {
 			e.Server.Doubts = []string{strings.Repeat("x", 17<<20)}
 		}
@@ -58,7 +58,7 @@ func TestTooLongRecordFailsItsSampleAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := options(t, bed, store)
+	o := options(t, fake, store)
 	o.Plan.MaxBlocks, o.Plan.MinBlocks, o.Sampling.Retries = 1, 1, 0
 	if _, err := Run(t.Context(), o); err != nil {
 		t.Fatalf("the run did not go on: %.300v", err)

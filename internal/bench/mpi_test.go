@@ -66,9 +66,9 @@ func TestMPISamples(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			fakes(t, allMPI(k.script))
-			bed, _ := newGathering(t, 2)
+			fake, _ := newGathering(t, 2)
 			store := &memory{}
-			if _, err := Run(t.Context(), jobOptions(bed, store, 0.03, netPIPECell("openmpi"))); err != nil {
+			if _, err := Run(t.Context(), jobOptions(fake, store, 0.03, netPIPECell("openmpi"))); err != nil {
 				t.Fatal(err)
 			}
 			if len(store.records) == 0 {
@@ -94,11 +94,11 @@ func TestMPISamples(t *testing.T) {
 // What is missing is named with its package, for the MPI that the cell has alone.
 func TestMPIIsMissing(t *testing.T) {
 	fakes(t, allMPI(""))
-	bed, _ := newGathering(t, 2)
+	fake, _ := newGathering(t, 2)
 	v6 := netPIPECell("openmpi")
 	v6.Family = "ipv6"
 	store := &memory{}
-	if _, err := Run(t.Context(), jobOptions(bed, store, 0.03, netPIPECell("mpich"), v6)); err != nil {
+	if _, err := Run(t.Context(), jobOptions(fake, store, 0.03, netPIPECell("mpich"), v6)); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{"": "mpiexec.mpich, hydra_pmi_proxy, NPmpich2 is not installed at node1 pod1: apt-get install mpich netpipe-mpich2 (or make tools)", "ipv6": "mpi_netpipe uses IPv4 only"}
@@ -114,12 +114,12 @@ func TestMPIIsMissing(t *testing.T) {
 
 // Ranks that share an address are one host, and ranks are numbered on each machine.
 func TestMPIHosts(t *testing.T) {
-	bed, _ := newGathering(t, 4)
+	fake, _ := newGathering(t, 4)
 	for i, a := range []string{"10.244.1.2", "10.244.1.2", "10.244.2.2", "10.244.3.2"} {
-		bed.ranks[i].Address = netip.MustParseAddr(a)
+		fake.ranks[i].Address = netip.MustParseAddr(a)
 	}
 	j := &mpiJob{}
-	j.group(bed.ranks)
+	j.group(fake.ranks)
 	if len(j.hosts) != 3 || !slices.Equal(j.hosts[0].Ranks, []int{0, 1}) || !slices.Equal(j.hosts[2].Ranks, []int{3}) || !slices.Equal(j.hosts[2].LocalRanks, []int{3}) || j.places[1].Name != "node2 pod1" {
 		t.Errorf("%+v", j.hosts)
 	}

@@ -25,13 +25,13 @@ type nodes struct {
 // rounds is a store that notes how many pairs were ready when a record came.
 type rounds struct {
 	memory
-	bed  *nodes
-	most int
+	testbed *nodes
+	most    int
 }
 
 func (r *rounds) Append(s result.Sample) error {
-	r.most = max(r.most, r.bed.ready)
-	r.bed.ready--
+	r.most = max(r.most, r.testbed.ready)
+	r.testbed.ready--
 	return r.memory.Append(s)
 }
 
@@ -49,13 +49,13 @@ func (n *nodes) Ends(_ context.Context, c result.Cell) (testbed.Ends, error) {
 // TestRoundsOfPairs: pairs of a round are measured at the same time, one that fails
 // leaves the others alone, and probes of a machine under several pairs are left out.
 func TestRoundsOfPairs(t *testing.T) {
-	bed := &nodes{loopback: newLoopback(t), agents: map[string]*agent.Client{}, broken: "d"}
+	fake := &nodes{loopback: newLoopback(t), agents: map[string]*agent.Client{}, broken: "d"}
 	names := []string{"a", "b", "c", "d"}
 	for _, name := range names {
-		bed.agents[name] = newLoopback(t).agent
+		fake.agents[name] = newLoopback(t).agent
 	}
-	store := &rounds{bed: bed}
-	o := options(t, bed, store)
+	store := &rounds{testbed: fake}
+	o := options(t, fake, store)
 	o.Sampling.Seconds, o.Sampling.Retries = 0.1, 4 // a busy machine fails some
 	base := o.Plan.Cells[0]
 	o.Plan.Cells, o.Plan.MaxBlocks = nil, 2
@@ -131,15 +131,15 @@ func TestSampleWithoutItsToolIsRecorded(t *testing.T) {
 
 // A lost machine ends a run; what was measured beside it stays.
 func TestSampleBesideALostMachineIsRecorded(t *testing.T) {
-	bed := newLoopback(t)
-	bed.fail = func(n int) error {
+	fake := newLoopback(t)
+	fake.fail = func(n int) error {
 		if n == 1 {
 			return &testbed.LostError{Err: errors.New("gone")}
 		}
 		return nil
 	}
 	store := &memory{}
-	o := options(t, bed, store)
+	o := options(t, fake, store)
 	r := &run{Options: o, slots: map[string]slotState{}, tools: map[string]map[string]string{}}
 	err := r.round(t.Context(), []plan.Slot{{ID: "b01-c000", Block: 1, Cell: o.Plan.Cells[0]}, {ID: "b01-c001", Block: 1, Cell: o.Plan.Cells[1]}})
 	if !isLost(err) {
@@ -160,9 +160,9 @@ func TestASilentTestbedAtTheEndFailsNoRun(t *testing.T) {
 		"stays": {func(n int) bool { return n > 1 }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bed := newLoopback(t)
-			bed.silent = c.silent
-			sum, err := Run(t.Context(), options(t, bed, &memory{}))
+			fake := newLoopback(t)
+			fake.silent = c.silent
+			sum, err := Run(t.Context(), options(t, fake, &memory{}))
 			if err != nil {
 				t.Fatal(err)
 			}

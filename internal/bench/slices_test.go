@@ -19,8 +19,8 @@ func sliced(o Options) Options {
 }
 
 func TestSlicedRunMeasuresThePlan(t *testing.T) {
-	bed, store := newLoopback(t), &memory{}
-	if _, err := Run(t.Context(), sliced(options(t, bed, store))); err != nil {
+	fake, store := newLoopback(t), &memory{}
+	if _, err := Run(t.Context(), sliced(options(t, fake, store))); err != nil {
 		t.Fatal(err)
 	}
 	explained := map[int]int{}
@@ -53,8 +53,8 @@ func TestSlicedRunMeasuresThePlan(t *testing.T) {
 }
 
 func TestSlicedRunWithoutProbesExplainsNothing(t *testing.T) {
-	bed, store := newLoopback(t), &memory{}
-	o := sliced(options(t, bed, store))
+	fake, store := newLoopback(t), &memory{}
+	o := sliced(options(t, fake, store))
 	o.WithoutProbes = probe.Names()
 	if _, err := Run(t.Context(), o); err != nil {
 		t.Fatal(err)
@@ -69,8 +69,8 @@ func TestSlicedRunWithoutProbesExplainsNothing(t *testing.T) {
 // Nothing is measured twice, and nothing is lost, when a run is broken off between
 // the records of a batch.
 func TestSlicedRunGoesOnAfterAnAbort(t *testing.T) {
-	bed, first := newLoopback(t), &memory{full: 6}
-	if _, err := Run(t.Context(), sliced(options(t, bed, first))); err == nil {
+	fake, first := newLoopback(t), &memory{full: 6}
+	if _, err := Run(t.Context(), sliced(options(t, fake, first))); err == nil {
 		t.Fatal("a full disk was no error")
 	}
 	second := &memory{}
@@ -90,14 +90,14 @@ func TestSlicedRunGoesOnAfterAnAbort(t *testing.T) {
 
 // A sample that cannot begin is a failed record; the others of its batch go on.
 func TestSlicedSampleThatFailsHoldsUpNoOther(t *testing.T) {
-	bed, store := newLoopback(t), &memory{}
-	bed.endsOf = func(c result.Cell, e testbed.Ends) testbed.Ends {
+	fake, store := newLoopback(t), &memory{}
+	fake.endsOf = func(c result.Cell, e testbed.Ends) testbed.Ends {
 		if c.Network == "macvlan" {
 			e.TargetPort = 1 // nobody serves there
 		}
 		return e
 	}
-	if _, err := Run(t.Context(), sliced(options(t, bed, store))); err != nil {
+	if _, err := Run(t.Context(), sliced(options(t, fake, store))); err != nil {
 		t.Fatal(err)
 	}
 	ok := map[string]int{}
@@ -114,15 +114,15 @@ func TestSlicedSampleThatFailsHoldsUpNoOther(t *testing.T) {
 }
 
 func TestSlicedRunEndsWhenItIsCancelled(t *testing.T) {
-	bed, store := newLoopback(t), &memory{}
-	o := sliced(options(t, bed, store))
+	fake, store := newLoopback(t), &memory{}
+	o := sliced(options(t, fake, store))
 	o.Plan.MaxBlocks, o.Sampling.MaxBlocks = 1000, 1000
 	ctx, stop := context.WithCancel(t.Context())
 	o.Observer = stopAfter{stop}
 	if _, err := Run(ctx, o); err == nil {
 		t.Error("a cancelled run came to its end")
 	}
-	if !bed.closed {
+	if !fake.closed {
 		t.Error("the testbed was not taken down")
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/network/instructions"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/testbed/lab"
+	"github.com/cnibench/cnibench/internal/testbed/lab/wire"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -49,7 +49,7 @@ func namesSource() ([]byte, error) {
 	literals(&b, "Networks", "are the networks that campaigns may name", catalog.Names())
 	literals(&b, "Ladders", "are the ways up to those networks that have steps", catalog.LadderNames())
 	literals(&b, "ServiceProxies", "are the implementations of services that a lab has", catalog.ServiceProxyNames())
-	literals(&b, "Links", "are the wires between a lab's nodes", lab.LinkNames())
+	literals(&b, "Links", "are the wires between a lab's nodes", wire.LinkNames())
 	literals(&b, "Counts", "are the instructions that were counted", counts())
 	return format.Source(b.Bytes())
 }

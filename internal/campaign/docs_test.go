@@ -20,7 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/probe"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/testbed/lab"
+	"github.com/cnibench/cnibench/internal/testbed/lab/wire"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -39,7 +39,7 @@ func known() campaign.Known {
 	for _, p := range catalog.ServiceProxies() {
 		k.ServiceProxies = append(k.ServiceProxies, p.Name)
 	}
-	for _, l := range lab.Links() {
+	for _, l := range wire.Links() {
 		k.Links = append(k.Links, l.Name)
 	}
 	for _, w := range workload.List() {

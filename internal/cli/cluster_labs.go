@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/campaign"
-	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/kubeclient"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 )
@@ -50,7 +50,7 @@ func inLabs(c campaign.Campaign) campaign.Campaign {
 		return c
 	}
 	for _, cluster := range c.Clusters {
-		client, err := kube.Connect(cluster.Kubeconfig, cluster.Context)
+		client, err := kubeclient.Connect(cluster.Kubeconfig, cluster.Context)
 		if err != nil {
 			return c
 		}

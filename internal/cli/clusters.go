@@ -16,10 +16,10 @@ import (
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/image"
-	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/kubeclient"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
-	kubebed "github.com/cnibench/cnibench/internal/testbed/kube"
+	"github.com/cnibench/cnibench/internal/testbed/cluster"
 )
 
 // clusterFlags are those of commands that use a cluster of a kubeconfig.
@@ -37,7 +37,7 @@ func (f *clusterFlags) add(flags *pflag.FlagSet) {
 
 // cleanWithin bounds the wait for the end of what is deleted, and for what is known of
 // the owners before.
-const cleanWithin = kubebed.ObservedFor + 2*time.Minute
+const cleanWithin = cluster.ObservedFor + 2*time.Minute
 
 func cleanCommand(stdout, stderr io.Writer) *cobra.Command {
 	var f clusterFlags
@@ -61,7 +61,7 @@ namespace.`,
 			if err != nil {
 				return err
 			}
-			client, err := kube.Connect(f.kubeconfig, f.context)
+			client, err := kubeclient.Connect(f.kubeconfig, f.context)
 			if err != nil {
 				return usageError{err}
 			}
@@ -74,7 +74,7 @@ namespace.`,
 			}
 			ctx, cancel := context.WithTimeoutCause(cmd.Context(), cleanWithin, fmt.Errorf("not gone within %v", cleanWithin))
 			defer cancel()
-			names, err := kubebed.Clean(ctx, client, f.namespace, sayOn(stderr))
+			names, err := cluster.Clean(ctx, client, f.namespace, sayOn(stderr))
 			if err != nil {
 				return err
 			}
@@ -110,29 +110,29 @@ func sayOn(stderr io.Writer) func(format string, args ...any) {
 func runOnClusters(ctx context.Context, path string, c campaign.Campaign, f runFlags, stdout, stderr io.Writer) error {
 	runner := exec.NewRunner()
 	defer runner.Close()
-	bed, err := openClusters(c, f, switcher(runner, path), stderr)
+	clusters, err := openClusters(c, f, switcher(runner, path), stderr)
 	if err != nil {
 		return err
 	}
-	labs, err := labsUnder(bed.Servers())
+	labs, err := labsUnder(clusters.Servers())
 	if err != nil {
 		return err
 	}
-	bed.LetRest(labs.focus)
-	found, err := bed.Prepare(ctx, plan.Cells(c))
+	clusters.SetFocus(labs.focus)
+	found, err := clusters.Prepare(ctx, plan.Cells(c))
 	if err != nil {
 		return err
 	}
-	for i, cluster := range c.Clusters {
-		fmt.Fprintf(stderr, "%s: network %s, MTU %d\n", cmp.Or(cluster.Name, campaign.TheCluster), found[i].Network, found[i].MTU)
+	for i, named := range c.Clusters {
+		fmt.Fprintf(stderr, "%s: network %s, MTU %d\n", cmp.Or(named.Name, campaign.TheCluster), found[i].Network, found[i].MTU)
 		c.Clusters[i].Found = found[i]
 	}
 	if words := pairWords(c, newPlan(c, f)); words != "" {
 		fmt.Fprintln(stderr, words)
 	}
-	_, err = runOn(ctx, bed, path, c, f, stdout, stderr)
+	_, err = runOn(ctx, clusters, path, c, f, stdout, stderr)
 	// Where no run came of it, nothing else takes it down.
-	return errors.Join(err, bed.Close(context.WithoutCancel(ctx)))
+	return errors.Join(err, clusters.Close(context.WithoutCancel(ctx)))
 }
 
 // resting are the campaign's clusters that are labs of this machine, by their
@@ -146,7 +146,7 @@ func nameClusters(path string, c campaign.Campaign, f runFlags) (campaign.Campai
 		return c, usageError{errors.New("--kubeconfig, --context and --namespace require a campaign without clusters; this one names them")}
 	}
 	for i := range c.Clusters {
-		c.Clusters[i].Kubeconfig = kube.AbsKubeconfig(c.Clusters[i].Kubeconfig, path)
+		c.Clusters[i].Kubeconfig = kubeclient.AbsKubeconfig(c.Clusters[i].Kubeconfig, path)
 	}
 	if len(c.Clusters) == 0 {
 		c.Clusters = []campaign.Cluster{{Kubeconfig: f.cluster.kubeconfig, Context: f.cluster.context, Namespace: f.cluster.namespace}}
@@ -193,8 +193,8 @@ func pairWords(c campaign.Campaign, p plan.Plan) string {
 		return ""
 	}
 	pairs := 0
-	for _, cluster := range c.Clusters {
-		pairs += len(cluster.Found.Pairs)
+	for _, named := range c.Clusters {
+		pairs += len(named.Found.Pairs)
 	}
 	if pairs == 0 {
 		return "pairs of nodes: the run finds out how many; N nodes have N(N-1) in 2(N-1) rounds, 2N where N is odd; the numbers here are of one pair"
@@ -216,14 +216,14 @@ func switcher(runner *exec.Runner, path string) func(context.Context, campaign.C
 	}
 }
 
-func openClusters(c campaign.Campaign, f runFlags, run func(context.Context, campaign.Cluster, []string) (string, string, error), stderr io.Writer) (*kubebed.Bed, error) {
-	bed, err := kubebed.Open(kubebed.Options{
+func openClusters(c campaign.Campaign, f runFlags, run func(context.Context, campaign.Cluster, []string) (string, string, error), stderr io.Writer) (*cluster.Testbed, error) {
+	clusters, err := cluster.Open(cluster.Options{
 		Run: run, Privileged: f.allowPrivileged, Version: version(),
-		Clusters: c.Clusters, Pairs: c.Pairs, Image: cmp.Or(f.image, image.Name(version(), false)), Connect: kube.Connect, Patience: kubebed.Patience,
+		Clusters: c.Clusters, Pairs: c.Pairs, Image: cmp.Or(f.image, image.Name(version(), false)), Connect: kubeclient.Connect, Patience: cluster.Patience,
 		Say: sayOn(stderr),
 	})
 	if err != nil {
 		return nil, usageError{err}
 	}
-	return bed, nil
+	return clusters, nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/kubeclient"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/papers"
 )
@@ -95,7 +95,7 @@ func contexts(cmd *cobra.Command, _ []string, begin string) ([]string, cobra.She
 	if f := cmd.Flags().Lookup("kubeconfig"); f != nil {
 		kubeconfig = f.Value.String()
 	}
-	all, err := kube.Contexts(kubeconfig)
+	all, err := kubeclient.Contexts(kubeconfig)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

@@ -20,7 +20,7 @@ import (
 
 	"github.com/cnibench/cnibench/examples"
 	"github.com/cnibench/cnibench/internal/campaign"
-	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/kubeclient"
 )
 
 const deployDir = "../../deploy/kubernetes"
@@ -37,7 +37,7 @@ func TestDeploy(t *testing.T) {
 	claim := find[*corev1.PersistentVolumeClaim](t, objects)
 
 	var rights bytes.Buffer
-	if err := (kube.RBAC{ServiceAccount: account.Namespace + "/" + account.Name}).Write(&rights); err != nil {
+	if err := (kubeclient.RBAC{ServiceAccount: account.Namespace + "/" + account.Name}).Write(&rights); err != nil {
 		t.Fatal(err)
 	}
 	printed := slices.DeleteFunc(strings.SplitAfter(deployFile(t, "rbac.yaml"), "\n"), func(line string) bool { return strings.HasPrefix(line, "#") })
@@ -84,7 +84,7 @@ func testDeployedRun(t *testing.T, container corev1.Container) {
 	if err := run.ValidateArgs(run.Flags().Args()); err != nil {
 		t.Error(err)
 	}
-	for flag, want := range map[string]string{"image": container.Image, "namespace": kube.OwnNamespace} {
+	for flag, want := range map[string]string{"image": container.Image, "namespace": kubeclient.OwnNamespace} {
 		if got := run.Flags().Lookup(flag).Value.String(); got != want {
 			t.Errorf("--%s is %q, want %q", flag, got, want)
 		}
@@ -163,8 +163,8 @@ func decode(t *testing.T, name, text string) any {
 	if !ok || meta.GetName() == "" {
 		t.Fatalf("%s: a %s has no name", name, kind.Kind)
 	}
-	if cluster := strings.HasPrefix(kind.Kind, "ClusterRole") || kind.Kind == "Namespace"; !cluster && meta.GetNamespace() != kube.OwnNamespace {
-		t.Errorf("%s: %s %s is in the namespace %q, want %q", name, kind.Kind, meta.GetName(), meta.GetNamespace(), kube.OwnNamespace)
+	if cluster := strings.HasPrefix(kind.Kind, "ClusterRole") || kind.Kind == "Namespace"; !cluster && meta.GetNamespace() != kubeclient.OwnNamespace {
+		t.Errorf("%s: %s %s is in the namespace %q, want %q", name, kind.Kind, meta.GetName(), meta.GetNamespace(), kubeclient.OwnNamespace)
 	}
 	return object
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/exec"
-	"github.com/cnibench/cnibench/internal/testbed/hosts"
+	"github.com/cnibench/cnibench/internal/testbed/baremetal"
 )
 
 func hostsCommand(stderr io.Writer) *cobra.Command {
@@ -30,13 +30,13 @@ kill, reset does.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	putBack := func(bed *hosts.Bed, ctx context.Context) error { return destroy(ctx, bed, stderr) }
+	putBack := func(hosts *baremetal.Testbed, ctx context.Context) error { return destroy(ctx, hosts, stderr) }
 	for _, step := range []struct {
 		name, short, done string
-		do                func(*hosts.Bed, context.Context) error
+		do                func(*baremetal.Testbed, context.Context) error
 	}{
-		{"bootstrap", "ask every host whether it can be used, and put back what a killed run left", "the hosts can be used", (*hosts.Bed).Bootstrap},
-		{"deploy", "copy this program to client and server", "cnibench is on client and server", (*hosts.Bed).Deploy},
+		{"bootstrap", "ask every host whether it can be used, and put back what a killed run left", "the hosts can be used", (*baremetal.Testbed).Bootstrap},
+		{"deploy", "copy this program to client and server", "cnibench is on client and server", (*baremetal.Testbed).Deploy},
 		{"destroy", "remove what was copied and put all settings back", "the hosts are as they were", putBack},
 		{"reset", "as destroy, after a run that was killed", "the hosts are as they were", putBack},
 	} {
@@ -46,7 +46,7 @@ kill, reset does.`,
 	return cmd
 }
 
-func hostStep(stderr io.Writer, name, short, done string, do func(*hosts.Bed, context.Context) error) *cobra.Command {
+func hostStep(stderr io.Writer, name, short, done string, do func(*baremetal.Testbed, context.Context) error) *cobra.Command {
 	var f hostFlags
 	cmd := &cobra.Command{
 		Use:     name,
@@ -54,8 +54,8 @@ func hostStep(stderr io.Writer, name, short, done string, do func(*hosts.Bed, co
 		Example: "  cnibench hosts " + name + " --inventory hosts.yml",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withHosts(cmd.Context(), f, stderr, func(bed *hosts.Bed) error {
-				if err := do(bed, cmd.Context()); err != nil {
+			return withHosts(cmd.Context(), f, stderr, func(hosts *baremetal.Testbed) error {
+				if err := do(hosts, cmd.Context()); err != nil {
 					return err
 				}
 				fmt.Fprintln(stderr, done)
@@ -75,15 +75,15 @@ func hostsCollect(stderr io.Writer) *cobra.Command {
 		Example: "  cnibench hosts collect results/matrix --inventory hosts.yml",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withHosts(cmd.Context(), f, stderr, func(bed *hosts.Bed) error { return collect(cmd.Context(), bed, args[0], stderr) })
+			return withHosts(cmd.Context(), f, stderr, func(hosts *baremetal.Testbed) error { return collect(cmd.Context(), hosts, args[0], stderr) })
 		},
 	}
 	f.add(cmd.Flags())
 	return cmd
 }
 
-func collect(ctx context.Context, bed *hosts.Bed, dir string, stderr io.Writer) error {
-	if err := bed.Collect(ctx, dir); err != nil {
+func collect(ctx context.Context, hosts *baremetal.Testbed, dir string, stderr io.Writer) error {
+	if err := hosts.Collect(ctx, dir); err != nil {
 		return err
 	}
 	fmt.Fprintf(stderr, "%s is on the sink\n", dir)
@@ -91,17 +91,17 @@ func collect(ctx context.Context, bed *hosts.Bed, dir string, stderr io.Writer) 
 }
 
 // withHosts opens the inventory's testbed for f.
-func withHosts(ctx context.Context, flags hostFlags, stderr io.Writer, f func(*hosts.Bed) error) error {
+func withHosts(ctx context.Context, flags hostFlags, stderr io.Writer, f func(*baremetal.Testbed) error) error {
 	runner := exec.NewRunner()
 	defer runner.Close()
-	bed, err := openHosts(ctx, runner, flags, stderr)
+	hosts, err := openHosts(ctx, runner, flags, stderr)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(bed), bed.Release())
+	return errors.Join(f(hosts), hosts.Release())
 }
 
-func openHosts(ctx context.Context, runner *exec.Runner, f hostFlags, stderr io.Writer) (*hosts.Bed, error) {
+func openHosts(ctx context.Context, runner *exec.Runner, f hostFlags, stderr io.Writer) (*baremetal.Testbed, error) {
 	if f.inventory == "" {
 		return nil, usageError{errors.New("--inventory FILE is needed: an Ansible inventory with a host in each of the groups client and server")}
 	}
@@ -112,14 +112,14 @@ func openHosts(ctx context.Context, runner *exec.Runner, f hostFlags, stderr io.
 	if err != nil {
 		return nil, err
 	}
-	cleared, err := hosts.ClearScratch()
+	cleared, err := baremetal.ClearScratch()
 	if err != nil {
 		return nil, err
 	}
 	for _, path := range cleared {
 		fmt.Fprintf(stderr, "cleared what a killed command left: %s\n", path)
 	}
-	return hosts.Open(ctx, hosts.Options{
+	return baremetal.Open(ctx, baremetal.Options{
 		Runner: runner, Program: self, Inventory: f.inventory, KeepGoing: f.keepGoing,
 		Say: sayOn(stderr),
 	})
@@ -128,23 +128,23 @@ func openHosts(ctx context.Context, runner *exec.Runner, f hostFlags, stderr io.
 // runOnHosts is run on the machines of an inventory; what comes of it goes to
 // the sink where there is one.
 func runOnHosts(ctx context.Context, runner *exec.Runner, path string, c campaign.Campaign, f runFlags, stdout, stderr io.Writer) error {
-	bed, err := openHosts(ctx, runner, f.hosts, stderr)
+	hosts, err := openHosts(ctx, runner, f.hosts, stderr)
 	if err != nil {
 		return err
 	}
-	if bed.HasCluster() {
-		if c, err = joinCluster(ctx, bed, c, f, stderr); err != nil {
-			return errors.Join(err, bed.Release())
+	if hosts.HasCluster() {
+		if c, err = joinCluster(ctx, hosts, c, f, stderr); err != nil {
+			return errors.Join(err, hosts.Release())
 		}
 	}
-	dir, err := runOn(ctx, bed, path, c, f, stdout, stderr)
-	if dir != "" && bed.HasSink() {
-		sunk := collect(ctx, bed, dir, stderr)
+	dir, err := runOn(ctx, hosts, path, c, f, stdout, stderr)
+	if dir != "" && hosts.HasSink() {
+		sunk := collect(ctx, hosts, dir, stderr)
 		if sunk != nil && f.hosts.keepGoing {
 			fmt.Fprintf(stderr, "%s stays here alone: %v\n", dir, sunk)
 			sunk = nil
 		}
 		err = errors.Join(err, sunk)
 	}
-	return errors.Join(err, bed.Release())
+	return errors.Join(err, hosts.Release())
 }

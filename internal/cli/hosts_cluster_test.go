@@ -11,7 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/kubeclient"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -34,7 +34,7 @@ func newNodesFarm(t *testing.T) *farm {
 // left are the namespaces of runs that stand in the farm's cluster.
 func (f *farm) left() (names []string) {
 	f.t.Helper()
-	client, err := kube.Connect(f.path("kubeconfig"), "")
+	client, err := kubeclient.Connect(f.path("kubeconfig"), "")
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 )
 
 // restarted is a run under which a kubelet, and then the API server, is killed and
@@ -111,7 +112,7 @@ func (c *clusters) kill(node, name string) (again func()) {
 }
 
 // start stands for what supervises a program of a node.
-func (c *clusters) start(netns string, p lab.Program) {
+func (c *clusters) start(netns string, p state.Program) {
 	c.t.Helper()
 	log, err := os.Create(filepath.Join(c.work, p.Name+".log"))
 	if err != nil {

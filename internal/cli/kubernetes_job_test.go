@@ -17,7 +17,7 @@ import (
 	kubeyaml "sigs.k8s.io/yaml"
 
 	"github.com/cnibench/cnibench/internal/image"
-	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/kubeclient"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -30,7 +30,7 @@ const jobPatience = 2 * time.Minute
 // campaign.
 func (c *clusters) job() {
 	t := c.t
-	client, err := kube.Connect(filepath.Join(c.work, "examples", "bridge.kubeconfig"), "")
+	client, err := kubeclient.Connect(filepath.Join(c.work, "examples", "bridge.kubeconfig"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func (c *clusters) job() {
 			c.apply(client, text)
 		}
 	}
-	jobs := client.API.BatchV1().Jobs(kube.OwnNamespace)
+	jobs := client.API.BatchV1().Jobs(kubeclient.OwnNamespace)
 	var job *batchv1.Job
 	for end := time.Now().Add(jobPatience); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		if job, err = jobs.Get(t.Context(), "cnibench", metav1.GetOptions{}); err != nil {
@@ -98,7 +98,7 @@ func (c *clusters) oneCommand() {
 
 // volume is a folder of this machine, which is that of all nodes, as a volume that the
 // deployment's claim is bound to.
-func (c *clusters) volume(client *kube.Client) (dir string) {
+func (c *clusters) volume(client *kubeclient.Client) (dir string) {
 	c.t.Helper()
 	dir = filepath.Join(c.work, "volume")
 	err := errors.Join(os.Mkdir(dir, 0o755), os.Chmod(dir, 0o777)) // the Job's user has no name here
@@ -149,14 +149,14 @@ func (c *clusters) deployed(name string) string {
 
 // apply creates an object. Those that cnibench rbac prints are in the cluster already, for
 // another user: they become the deployment's.
-func (c *clusters) apply(client *kube.Client, text string) {
+func (c *clusters) apply(client *kubeclient.Client, text string) {
 	t := c.t
 	t.Helper()
 	var kind metav1.TypeMeta
 	if err := kubeyaml.Unmarshal([]byte(text), &kind); err != nil {
 		t.Fatal(err)
 	}
-	const rbac, own = "/apis/rbac.authorization.k8s.io/v1/", "namespaces/" + kube.OwnNamespace
+	const rbac, own = "/apis/rbac.authorization.k8s.io/v1/", "namespaces/" + kubeclient.OwnNamespace
 	path := map[string]string{
 		"Namespace": "/api/v1/namespaces", "ServiceAccount": "/api/v1/" + own + "/serviceaccounts",
 		"ConfigMap": "/api/v1/" + own + "/configmaps", "PersistentVolumeClaim": "/api/v1/" + own + "/persistentvolumeclaims",
@@ -199,15 +199,15 @@ func (c *clusters) apply(client *kube.Client, text string) {
 }
 
 // jobLog is what the Job's pod wrote, and the events about it where there is nothing.
-func (c *clusters) jobLog(client *kube.Client) string {
+func (c *clusters) jobLog(client *kubeclient.Client) string {
 	c.t.Helper()
-	pods, err := client.API.CoreV1().Pods(kube.OwnNamespace).List(c.t.Context(), metav1.ListOptions{LabelSelector: "job-name=cnibench"})
+	pods, err := client.API.CoreV1().Pods(kubeclient.OwnNamespace).List(c.t.Context(), metav1.ListOptions{LabelSelector: "job-name=cnibench"})
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	var all strings.Builder
 	for _, pod := range pods.Items {
-		text, err := client.API.CoreV1().Pods(kube.OwnNamespace).GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(c.t.Context())
+		text, err := client.API.CoreV1().Pods(kubeclient.OwnNamespace).GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(c.t.Context())
 		if err != nil {
 			all.WriteString(err.Error() + "\n")
 		}
@@ -216,7 +216,7 @@ func (c *clusters) jobLog(client *kube.Client) string {
 	if all.Len() > 0 {
 		return all.String()
 	}
-	events, err := client.API.CoreV1().Events(kube.OwnNamespace).List(c.t.Context(), metav1.ListOptions{})
+	events, err := client.API.CoreV1().Events(kubeclient.OwnNamespace).List(c.t.Context(), metav1.ListOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -228,10 +228,10 @@ func (c *clusters) jobLog(client *kube.Client) string {
 
 // jobGone deletes the Job and waits until the namespace has no pod and no lease: the run
 // has removed its own, the garbage collector removes the Job's.
-func (c *clusters) jobGone(client *kube.Client) {
+func (c *clusters) jobGone(client *kubeclient.Client) {
 	c.t.Helper()
 	with := metav1.DeletePropagationBackground
-	if err := client.API.BatchV1().Jobs(kube.OwnNamespace).Delete(c.t.Context(), "cnibench", metav1.DeleteOptions{PropagationPolicy: &with}); err != nil {
+	if err := client.API.BatchV1().Jobs(kubeclient.OwnNamespace).Delete(c.t.Context(), "cnibench", metav1.DeleteOptions{PropagationPolicy: &with}); err != nil {
 		c.t.Fatal(err)
 	}
 	var names []string

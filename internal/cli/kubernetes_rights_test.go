@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeyaml "sigs.k8s.io/yaml"
 
-	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/kubeclient"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -40,7 +40,7 @@ func (c *clusters) as(user string) string {
 // allow gives what cnibench rbac prints, but for one resource.
 func (c *clusters) allow(text, without string) {
 	c.t.Helper()
-	client, err := kube.Connect(filepath.Join(c.work, "examples", "bridge.kubeconfig"), "")
+	client, err := kubeclient.Connect(filepath.Join(c.work, "examples", "bridge.kubeconfig"), "")
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func (c *clusters) allow(text, without string) {
 		}
 		if kind.Kind != "Role" {
 			path := map[string]string{
-				"Namespace": "/api/v1/namespaces", "RoleBinding": rbac + "namespaces/" + kube.OwnNamespace + "/rolebindings",
+				"Namespace": "/api/v1/namespaces", "RoleBinding": rbac + "namespaces/" + kubeclient.OwnNamespace + "/rolebindings",
 				"ClusterRole": rbac + "clusterroles", "ClusterRoleBinding": rbac + "clusterrolebindings",
 			}[kind.Kind]
 			// They are there from the time before.
@@ -79,17 +79,17 @@ func (c *clusters) allow(text, without string) {
 // granted waits until the API server goes by what allow gave.
 func (c *clusters) granted(config, without string) {
 	c.t.Helper()
-	client, err := kube.Connect(config, "")
+	client, err := kubeclient.Connect(config, "")
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	var lacks, cluster []kube.Lack
+	var lacks, cluster []kubeclient.Lack
 	for range 300 {
-		lacks, err = client.Lacks(c.t.Context(), kube.NamespaceRights(), kube.OwnNamespace)
+		lacks, err = client.Lacks(c.t.Context(), kubeclient.NamespaceRights(), kubeclient.OwnNamespace)
 		if err == nil {
-			cluster, err = client.Lacks(c.t.Context(), kube.DetectionRights(), "")
+			cluster, err = client.Lacks(c.t.Context(), kubeclient.DetectionRights(), "")
 		}
-		if err == nil && len(cluster) == 0 && !slices.ContainsFunc(lacks, func(l kube.Lack) bool { return without == "" || !strings.HasPrefix(l.Resource, without) }) {
+		if err == nil && len(cluster) == 0 && !slices.ContainsFunc(lacks, func(l kubeclient.Lack) bool { return without == "" || !strings.HasPrefix(l.Resource, without) }) {
 			return
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -110,7 +110,7 @@ sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 2, max_blocks: 2, ret
 	config := c.as("alice")
 	text := c.run("rbac", "--user", "alice", "--host-network")
 	refused := func(when string, want, not []string) {
-		res, err := c.runner.Run(t.Context(), c.command("run", "examples/mesh.yaml", "--kubeconfig", config, "--namespace", kube.OwnNamespace, "--out", "none"))
+		res, err := c.runner.Run(t.Context(), c.command("run", "examples/mesh.yaml", "--kubeconfig", config, "--namespace", kubeclient.OwnNamespace, "--out", "none"))
 		said := string(res.Stderr)
 		if err == nil || res.ExitCode != 1 {
 			t.Errorf("%s: status %d, %v", when, res.ExitCode, err)
@@ -138,7 +138,7 @@ sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 2, max_blocks: 2, ret
 	refused("without exec", []string{"create pods/exec"}, []string{"create pods in"})
 	c.allow(text, "")
 	c.granted(config, "")
-	c.run("run", "examples/mesh.yaml", "--kubeconfig", config, "--namespace", kube.OwnNamespace, "--out", "mesh", "--seed", "1")
+	c.run("run", "examples/mesh.yaml", "--kubeconfig", config, "--namespace", kubeclient.OwnNamespace, "--out", "mesh", "--seed", "1")
 	report := c.run("report", "mesh", "--long")
 	words := strings.Join(strings.Fields(report), " ") // a terminal breaks lines anywhere
 	if !strings.Contains(words, "2 pairs of 2 nodes") || !strings.Contains(words, `from \ to node1 node2`) {
@@ -159,7 +159,7 @@ sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 2, max_blocks: 2, ret
 			t.Errorf("measured %v, want two of %s", measured, key)
 		}
 	}
-	c.run("run", "examples/one.yaml", "--kubeconfig", config, "--namespace", kube.OwnNamespace, "--out", "alice")
+	c.run("run", "examples/one.yaml", "--kubeconfig", config, "--namespace", kubeclient.OwnNamespace, "--out", "alice")
 	if recorded, err := result.Read(filepath.Join(c.work, "alice")); err != nil || len(recorded.Samples) < 10 {
 		t.Errorf("%d records of alice, %v", len(recorded.Samples), err)
 	}
@@ -173,7 +173,7 @@ sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 2, max_blocks: 2, ret
 // and gives its printed Role on; nothing but the namespace's own is left in it.
 func (c *clusters) within() {
 	t := c.t
-	client, err := kube.Connect(filepath.Join(c.work, "examples", "bridge.kubeconfig"), "")
+	client, err := kubeclient.Connect(filepath.Join(c.work, "examples", "bridge.kubeconfig"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func (c *clusters) within() {
 		t.Fatal(err)
 	}
 	config := c.as("carol")
-	carol, err := kube.Connect(config, "")
+	carol, err := kubeclient.Connect(config, "")
 	if err != nil {
 		t.Fatal(err)
 	}

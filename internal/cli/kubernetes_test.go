@@ -13,10 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnibench/cnibench/internal/exec"
-	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/kubeclient"
 	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/testbed/lab/kubernetes"
+	"github.com/cnibench/cnibench/internal/testbed/labkubernetes"
 )
 
 // clusters is a folder with examples/kubernetes.yaml and the clusters that it
@@ -51,7 +51,7 @@ func needsCluster(t *testing.T) {
 		labtest.Tool(t, tool, debianPackage)
 	}
 	for _, program := range []string{"kubelet", "cnibench-flanneld", "cilium-agent"} {
-		if _, err := os.Stat(filepath.Join(kubernetes.BinDirs("")[0], program)); err != nil {
+		if _, err := os.Stat(filepath.Join(labkubernetes.BinDirs("")[0], program)); err != nil {
 			if labtest.CI() {
 				t.Fatalf("%s is missing in CI: make cluster-binaries (%v)", program, err)
 			}
@@ -94,7 +94,7 @@ func (c *clusters) run(args ...string) string {
 // the namespace that an administrator made from what rbac prints, which stays.
 func (c *clusters) left(name string) (names []string) {
 	c.t.Helper()
-	client, err := kube.Connect(filepath.Join(c.work, "examples", name+".kubeconfig"), "")
+	client, err := kubeclient.Connect(filepath.Join(c.work, "examples", name+".kubeconfig"), "")
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -103,12 +103,12 @@ func (c *clusters) left(name string) (names []string) {
 		c.t.Fatal(err)
 	}
 	for _, ns := range list.Items {
-		if ns.Name != kube.OwnNamespace {
+		if ns.Name != kubeclient.OwnNamespace {
 			names = append(names, ns.Name)
 		}
 	}
-	pods, podsErr := client.API.CoreV1().Pods(kube.OwnNamespace).List(c.t.Context(), metav1.ListOptions{})
-	leases, leasesErr := client.API.CoordinationV1().Leases(kube.OwnNamespace).List(c.t.Context(), metav1.ListOptions{})
+	pods, podsErr := client.API.CoreV1().Pods(kubeclient.OwnNamespace).List(c.t.Context(), metav1.ListOptions{})
+	leases, leasesErr := client.API.CoordinationV1().Leases(kubeclient.OwnNamespace).List(c.t.Context(), metav1.ListOptions{})
 	if err := errors.Join(podsErr, leasesErr); err != nil {
 		c.t.Fatal(err)
 	}

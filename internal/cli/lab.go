@@ -22,8 +22,9 @@ import (
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/scratch"
 	"github.com/cnibench/cnibench/internal/testbed"
-	"github.com/cnibench/cnibench/internal/testbed/hosts"
+	"github.com/cnibench/cnibench/internal/testbed/baremetal"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -79,7 +80,7 @@ func reap(ctx context.Context, o lab.Options, stderr io.Writer) error {
 	for _, path := range ofAgents {
 		fmt.Fprintf(stderr, "cleared what a killed agent left: %s\n", path)
 	}
-	left, hostsErr := hosts.ClearScratch()
+	left, hostsErr := baremetal.ClearScratch()
 	for _, path := range left {
 		fmt.Fprintf(stderr, "cleared what a killed command left: %s\n", path)
 	}
@@ -109,7 +110,7 @@ func reapFirst(ctx context.Context, verb string, stderr io.Writer) {
 
 // restoreMachine puts back what a killed run changed of this machine.
 func restoreMachine(ctx context.Context, runner *exec.Runner, stderr io.Writer) error {
-	restored, err := hosts.RestoreMachine(ctx, runner, machineDir())
+	restored, err := baremetal.RestoreMachine(ctx, runner, machineDir())
 	if restored {
 		fmt.Fprintln(stderr, "put back the settings of this machine that a killed command had changed")
 	}
@@ -133,7 +134,7 @@ func openLab(ctx context.Context, runner *exec.Runner, c campaign.Campaign, f ru
 		return nil, usageError{err}
 	}
 	if f.allowTuning {
-		if o.Machine, err = hosts.TakeMachine(ctx, runner, machineDir()); err != nil {
+		if o.Machine, err = baremetal.TakeMachine(ctx, runner, machineDir()); err != nil {
 			return nil, err
 		}
 	}
@@ -179,7 +180,7 @@ func labUp(stdout, stderr io.Writer) *cobra.Command {
 			if err := kube.checkUp(cmd.Flags()); err != nil {
 				return err
 			}
-			specs, err := specsOf(networks, lab.Spec{Link: link, Profile: settings, MTU: mtu}, nodes, pods)
+			specs, err := specsOf(networks, state.Spec{Link: link, Profile: settings, MTU: mtu}, nodes, pods)
 			if err != nil {
 				return err
 			}
@@ -217,8 +218,8 @@ func labUp(stdout, stderr io.Writer) *cobra.Command {
 }
 
 // specsOf are clusters that are alike but for their networks.
-func specsOf(networks []string, like lab.Spec, nodes, pods int) ([]lab.Spec, error) {
-	var specs []lab.Spec
+func specsOf(networks []string, like state.Spec, nodes, pods int) ([]state.Spec, error) {
+	var specs []state.Spec
 	for _, n := range networks {
 		if _, err := catalog.Find(n); err != nil {
 			return nil, usageError{err}

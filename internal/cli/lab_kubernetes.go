@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/cnibench/cnibench/internal/testbed/lab"
-	"github.com/cnibench/cnibench/internal/testbed/lab/kubernetes"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
+	"github.com/cnibench/cnibench/internal/testbed/labkubernetes"
 )
 
 // kubernetesFlags are those of lab up that are about a Kubernetes.
@@ -34,7 +35,7 @@ func (f *kubernetesFlags) add(flags *pflag.FlagSet) {
 }
 
 func cniNames() string {
-	all, err := kubernetes.CNIs()
+	all, err := labkubernetes.CNIs()
 	if err != nil {
 		return err.Error()
 	}
@@ -50,23 +51,23 @@ func cniNames() string {
 
 // up brings a Kubernetes up, after what killed commands left was cleared.
 func (f kubernetesFlags) up(ctx context.Context, o lab.Options, link string, mtu, nodes int) (lab.Info, error) {
-	if _, err := kubernetes.FindCNI(f.cni); err != nil {
+	if _, err := labkubernetes.FindCNI(f.cni); err != nil {
 		return lab.Info{}, usageError{err}
 	}
-	if err := oneOf("kube-proxy", f.kubeProxy, kubernetes.KubeProxies()); err != nil {
+	if err := oneOf("kube-proxy", f.kubeProxy, labkubernetes.KubeProxies()); err != nil {
 		return lab.Info{}, err
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return lab.Info{}, err
 	}
-	return kubernetes.Up(ctx, kubernetes.Options{
-		Lab: o, BinDirs: kubernetes.BinDirs(f.binDir), Self: self, Version: version(), Kubeconfig: f.kubeconfig,
-	}, kubernetes.Spec{Name: f.name, CNI: f.cni, KubeProxy: f.kubeProxy, Link: link, MTU: mtu, Nodes: nodes, IPv6: f.ipv6})
+	return labkubernetes.Up(ctx, labkubernetes.Options{
+		Lab: o, BinDirs: labkubernetes.BinDirs(f.binDir), Self: self, Version: version(), Kubeconfig: f.kubeconfig,
+	}, labkubernetes.Spec{Name: f.name, CNI: f.cni, KubeProxy: f.kubeProxy, Link: link, MTU: mtu, Nodes: nodes, IPv6: f.ipv6})
 }
 
 // describeKubernetes writes what people need of one.
-func describeKubernetes(w io.Writer, k *lab.Kubernetes) {
+func describeKubernetes(w io.Writer, k *state.Kubernetes) {
 	if k == nil {
 		return
 	}
@@ -106,7 +107,9 @@ func labHold() *cobra.Command {
 		Example: "  cnibench lab hold /run/cnibench/0a1b2c /run/cnibench/0a1b2c/node1   # started by a lab",
 		Hidden:  true,
 		Args:    usageArgs(cobra.ExactArgs(2)),
-		RunE:    func(cmd *cobra.Command, args []string) error { return kubernetes.Hold(cmd.Context(), args[0], args[1]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return labkubernetes.Hold(cmd.Context(), args[0], args[1])
+		},
 	}
 }
 
@@ -119,13 +122,13 @@ func labDoor() *cobra.Command {
 		Example: "  cnibench lab door 127.0.0.1:6443   # started by a lab",
 		Hidden:  true,
 		Args:    usageArgs(cobra.ExactArgs(1)),
-		RunE:    func(cmd *cobra.Command, args []string) error { return kubernetes.Door(cmd.Context(), args[0]) },
+		RunE:    func(cmd *cobra.Command, args []string) error { return labkubernetes.Door(cmd.Context(), args[0]) },
 	}
 }
 
 // checkUp refuses flags of lab up that do not go together.
 func (f kubernetesFlags) checkUp(flags *pflag.FlagSet) error {
-	if err := kubernetes.CheckKubeconfig(f.kubeconfig); err != nil {
+	if err := labkubernetes.CheckKubeconfig(f.kubeconfig); err != nil {
 		return usageError{err}
 	}
 	only := []string{"cni", "kube-proxy", "name", "kubeconfig", "bin-dir", "ipv6"}

@@ -12,12 +12,12 @@ import (
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/network/instructions"
 	"github.com/cnibench/cnibench/internal/profile"
-	"github.com/cnibench/cnibench/internal/testbed/hosts"
-	"github.com/cnibench/cnibench/internal/testbed/lab"
+	"github.com/cnibench/cnibench/internal/testbed/baremetal"
+	"github.com/cnibench/cnibench/internal/testbed/lab/wire"
 )
 
 // tuneTime is what changing a profile of a whole machine takes.
-const tuneTime = hosts.TuneTime
+const tuneTime = baremetal.TuneTime
 
 // asCNIPlugin runs the program as a CNI plugin where it was started as one.
 func asCNIPlugin(program string, environ []string) (handled bool, status int) {
@@ -34,7 +34,7 @@ func ladders() []buildable.Ladder { return catalog.LadderNames() }
 func serviceProxies() []buildable.ServiceProxy { return catalog.ServiceProxyNames() }
 
 // links are those that campaigns may name.
-func links() []buildable.Link { return lab.LinkNames() }
+func links() []buildable.Link { return wire.LinkNames() }
 
 // counted is how many instructions a network takes per packet or transaction, where that
 // was counted.

@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"github.com/cnibench/cnibench/internal/kube"
+	"github.com/cnibench/cnibench/internal/kubeclient"
 )
 
 func rbacCommand(stdout, stderr io.Writer) *cobra.Command {
-	var rights kube.RBAC
+	var rights kubeclient.RBAC
 	var out outputFlags
 	cmd := &cobra.Command{
 		Use:   "rbac",

@@ -202,22 +202,22 @@ func runCampaign(ctx context.Context, path string, f runFlags, in io.Reader, std
 	if c.Testbed == campaign.Hosts {
 		return runOnHosts(ctx, runner, path, c, f, stdout, stderr)
 	}
-	bed, err := openLab(ctx, runner, c, f, stderr)
+	on, err := openLab(ctx, runner, c, f, stderr)
 	if err != nil {
 		return err
 	}
-	_, err = runOn(ctx, bed, path, c, f, stdout, stderr)
+	_, err = runOn(ctx, on, path, c, f, stdout, stderr)
 	// Where no run came of it, nothing else gives the machine free.
-	return errors.Join(err, bed.Close(ctx))
+	return errors.Join(err, on.Close(ctx))
 }
 
 // runOn measures on a testbed, shows the result and gives its directory.
-func runOn(ctx context.Context, bed testbed.Testbed, path string, c campaign.Campaign, f runFlags, stdout, stderr io.Writer) (string, error) {
+func runOn(ctx context.Context, on testbed.Testbed, path string, c campaign.Campaign, f runFlags, stdout, stderr io.Writer) (string, error) {
 	into, err := openResults(path, c, f, stderr)
 	if err != nil {
 		return "", err
 	}
-	sum, err := measure(ctx, c, bed, into, f, stderr)
+	sum, err := measure(ctx, c, on, into, f, stderr)
 	if lost := (*testbed.LostError)(nil); f.hosts.keepGoing && sum.Stopped != "" && errors.As(err, &lost) {
 		// All is measured that could be; what is left to do on the host is said.
 		return into.dir.Path, errors.Join(showRun(into.dir.Path, sum, f.format, stdout, stderr), into.dir.Close(), err)
@@ -236,11 +236,11 @@ func runOn(ctx context.Context, bed testbed.Testbed, path string, c campaign.Cam
 	return into.dir.Path, showRun(into.dir.Path, sum, f.format, stdout, stderr)
 }
 
-func measure(ctx context.Context, c campaign.Campaign, bed testbed.Testbed, into results, f runFlags, stderr io.Writer) (sum bench.Summary, err error) {
+func measure(ctx context.Context, c campaign.Campaign, on testbed.Testbed, into results, f runFlags, stderr io.Writer) (sum bench.Summary, err error) {
 	seen := newProgress(stderr, time.Duration(c.Sampling.MaxSeconds*float64(time.Second)))
 	defer seen.close()
 	o := bench.Options{
-		Sampling: c.Sampling, Plan: into.plan, Testbed: bed, Store: into.dir, Observer: seen,
+		Sampling: c.Sampling, Plan: into.plan, Testbed: on, Store: into.dir, Observer: seen,
 		Recorded: into.recorded, Before: into.environment, Version: version(), Judge: newJudge(c), WithoutProbes: withoutProbes(c), KeepGoing: f.hosts.keepGoing, AllowElsewhere: f.elsewhere,
 	}
 	if f.study != nil && f.study.open != nil {

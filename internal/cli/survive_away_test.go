@@ -22,8 +22,8 @@ import (
 	"github.com/cnibench/cnibench/ansible"
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/fault"
-	"github.com/cnibench/cnibench/internal/kube"
-	"github.com/cnibench/cnibench/internal/kube/kubetest"
+	"github.com/cnibench/cnibench/internal/kubeclient"
+	"github.com/cnibench/cnibench/internal/kubeclient/kubetest"
 	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/labtest/postgres"
 )
@@ -203,7 +203,7 @@ func (a *away) pod(t *testing.T, r *rand.Rand) bool {
 	struck := len(list.Items) > 0
 	if struck {
 		name := list.Items[r.IntN(len(list.Items))].Name
-		c.Cut(kube.Target{Namespace: name})
+		c.Cut(kubeclient.Target{Namespace: name})
 		pods, err := c.API.CoreV1().Pods(name).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)

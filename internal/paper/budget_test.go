@@ -18,15 +18,15 @@ func second() Testbed {
 // it has a part can be contradicted still.
 func TestProspects(t *testing.T) {
 	p := load(t, "lim2020")
-	bed := second()
-	bed.Lacks = func(c result.Cell, _ string) string {
+	testbed := second()
+	testbed.Lacks = func(c result.Cell, _ string) string {
 		if c.Network == "weave/fastdp" || c.Network == "calico/ipip-policy" {
 			return "kernel has no " + c.Network
 		}
 		return ""
 	}
 	got := map[string]Prospect{}
-	for _, x := range p.Prospects(bed) {
+	for _, x := range p.Prospects(testbed) {
 		got[x.Claim.ID] = x
 	}
 	if x := got["calico-8500-of-9300"]; x.Why != "" || x.Part || len(x.Cells) != 2 {

@@ -14,7 +14,7 @@ import (
 	profiles "github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
-	"github.com/cnibench/cnibench/internal/testbed/lab"
+	"github.com/cnibench/cnibench/internal/testbed/lab/wire"
 	"github.com/cnibench/cnibench/internal/unit"
 	"github.com/cnibench/cnibench/internal/workload"
 	"github.com/cnibench/cnibench/papers"
@@ -25,7 +25,7 @@ func program(t testing.TB) Known {
 	t.Helper()
 	k := Known{Names: campaign.Known{Testbeds: []string{"lab", campaign.Hosts, campaign.Kubernetes}, Profiles: profiles.Names(), Probes: probe.Names()},
 		LinkRate: func(name string) (float64, bool) {
-			for _, l := range lab.Links() {
+			for _, l := range wire.Links() {
 				if l.Name == name && l.RateBitsPerSecond > 0 {
 					return float64(l.TotalBitsPerSecond()), true
 				}
@@ -49,7 +49,7 @@ func program(t testing.TB) Known {
 	for _, p := range catalog.ServiceProxies() {
 		k.Names.ServiceProxies = append(k.Names.ServiceProxies, p.Name)
 	}
-	for _, l := range lab.Links() {
+	for _, l := range wire.Links() {
 		k.Names.Links = append(k.Names.Links, l.Name)
 	}
 	for _, w := range workload.List() {

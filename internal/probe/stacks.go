@@ -21,7 +21,7 @@ import (
 const (
 	// stackFrequency is how often each CPU's stack is taken, per second: no
 	// divisor or multiple of the kernel's own ticks, and rarely enough to cost
-	// little (bench/probes measures that).
+	// little (experiments/probes measures that).
 	stackFrequency = 499
 	// drainEvery is how often the ring buffers are read inside a window.
 	drainEvery = 250 * time.Millisecond

@@ -16,7 +16,10 @@ import (
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed"
 )
+
+var _ testbed.PodAdder = (*Lab)(nil)
 
 // answerPort is one that no program of a lab serves and that the policy of the
 // networks with policy allows.
@@ -25,7 +28,7 @@ const answerPort = 9009
 // answerTimeout bounds the wait for a pod's first answer.
 const answerTimeout = 20 * time.Second
 
-// newcomer is a pod that is added while the lab stands.
+// newcomer is a pod that is added while the lab is in use.
 type newcomer struct {
 	pod
 	times result.PodTimes
@@ -33,8 +36,8 @@ type newcomer struct {
 	heard func() (netns.Arrival, error)
 }
 
-// AddPods adds the cell's number of pods to node 1 at once, tells the network's
-// agent of them, waits until each has answered the pod at the other end of the
+// AddPods adds the cell's number of pods to node 1 at once, announces them to the
+// network's agent, waits until each has answered the pod at the other end of the
 // cell, and removes them again.
 func (l *Lab) AddPods(ctx context.Context, cell result.Cell) (set result.PodSetUp, err error) {
 	c, ok := l.clusters[keyOf(cell)]
@@ -50,11 +53,11 @@ func (l *Lab) AddPods(ctx context.Context, cell result.Cell) (set result.PodSetU
 	}
 	news := make([]*newcomer, max(1, cell.Pods))
 	for i := range news {
-		news[i] = &newcomer{pod: pod{ns: l.state.pod(c.index, 1, len(c.pods[0])+1+i)}}
+		news[i] = &newcomer{pod: pod{ns: l.state.Pod(c.index, 1, len(c.pods[0])+1+i)}}
 	}
-	rt := cniRuntime(l.options.Runner, l.state, filepath.Join(l.options.store().dir, l.state.ID))
+	rt := cniRuntime(l.options.Runner, l.state, filepath.Join(l.options.store().Dir, l.state.ID))
 	defer func() {
-		// What was begun is undone even where the caller has been told to stop.
+		// What was begun is undone even if the caller was cancelled.
 		down, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTimeout)
 		defer cancel()
 		err = errors.Join(err, c.removePods(down, rt, news))
@@ -171,7 +174,7 @@ func (c *cluster) addPod(ctx context.Context, rt *cni.Runtime, n *newcomer, sinc
 // answers of those that have not given one yet.
 func (c *cluster) waitForPods(ctx context.Context, news []*newcomer, from netns.NS, since func(time.Time) *time.Duration) error {
 	if c.network.PodsAdded != nil {
-		if err := c.tellOfPods(ctx, news...); err != nil {
+		if err := c.announcePods(ctx, news...); err != nil {
 			return err
 		}
 		for _, n := range news {
@@ -214,7 +217,7 @@ func (c *cluster) removePods(ctx context.Context, rt *cni.Runtime, news []*newco
 		})
 	}
 	err := g.Wait()
-	return errors.Join(err, c.tellOfPods(ctx))
+	return errors.Join(err, c.announcePods(ctx))
 }
 
 // knownPods are those that the network's agent knows.

@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
-// Pods that are added while the lab stands answer the other node's pod, each of
+// Pods that are added while the lab is in use answer the other node's pod, each of
 // their steps is seen, and they leave nothing; a second time is like the first. On
 // a busy machine a step may be seen late, so that their order is not held here.
 func TestAddPods(t *testing.T) {
@@ -19,7 +19,7 @@ func TestAddPods(t *testing.T) {
 			cell := cells(name)[0]
 			cell.Workload, cell.Pods = workload.PodSetupName, 4
 			buildLab(t, l, []result.Cell{cell})
-			before, err := netns.List(l.state.prefix())
+			before, err := netns.List(l.state.Prefix())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -43,7 +43,7 @@ func TestAddPods(t *testing.T) {
 					}
 				}
 			}
-			after, err := netns.List(l.state.prefix())
+			after, err := netns.List(l.state.Prefix())
 			if err != nil || !slices.Equal(before, after) {
 				t.Errorf("left behind: %v, were %v (%v)", after, before, err)
 			}

@@ -11,7 +11,7 @@ import (
 
 // watchSegments gives a func that doubts a sample on a network with BIG TCP whose segments
 // had no more than 64 KiB at a pod's device: a device on the way that takes no larger ones
-// has the kernel cut them, which nobody is told. Only streams of long messages in one
+// has the kernel cut them, without an error. Only streams of long messages in one
 // direction are looked at: others have small segments anyway.
 func (c *cluster) watchSegments(cell result.Cell, client, server site) (doubt func() string) {
 	from, to := client, server

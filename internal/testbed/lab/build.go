@@ -26,10 +26,10 @@ func (f failures) errors() []error {
 // make builds all clusters, a few at a time. One that fails leaves the others
 // alone. An error is about all of them.
 func (l *Lab) make(ctx context.Context) (failures, error) {
-	if err := catalog.LinkOwn(ownPlugins(l.held.path)); err != nil {
+	if err := catalog.LinkOwn(ownPlugins(l.held.Path)); err != nil {
 		return nil, err
 	}
-	rt := cniRuntime(l.options.Runner, l.state, l.held.path)
+	rt := cniRuntime(l.options.Runner, l.state, l.held.Path)
 	var g errgroup.Group
 	g.SetLimit(parallel())
 	var mu sync.Mutex
@@ -46,7 +46,7 @@ func (l *Lab) make(ctx context.Context) (failures, error) {
 			if err != nil {
 				mu.Lock()
 				defer mu.Unlock()
-				failed[c.spec.key()] = err
+				failed[keyOfSpec(c.spec)] = err
 			}
 			return nil
 		})
@@ -58,11 +58,11 @@ func (l *Lab) make(ctx context.Context) (failures, error) {
 	return failed, nil
 }
 
-// othersStand tells whether any network but the baseline stands beside those
-// that failed, or none failed.
-func (l *Lab) othersStand(failed failures) bool {
+// othersBuilt reports whether any network but the baseline is built although some
+// failed, or none failed.
+func (l *Lab) othersBuilt(failed failures) bool {
 	for _, c := range l.ordered {
-		if failed[c.spec.key()] == nil && c.spec.Network != result.HostNetwork {
+		if failed[keyOfSpec(c.spec)] == nil && c.spec.Network != result.HostNetwork {
 			return true
 		}
 	}
@@ -80,12 +80,12 @@ func (l *Lab) giveUp(ctx context.Context, err error) error {
 func (l *Lab) drop(ctx context.Context, failed failures) error {
 	var errs []error
 	l.ordered = slices.DeleteFunc(l.ordered, func(c *cluster) bool {
-		k := c.spec.key()
+		k := keyOfSpec(c.spec)
 		if failed[k] == nil {
 			return false
 		}
 		errs = append(errs, c.leaveCgroups())
-		_, err := clearNamespaces(ctx, l.options.Runner, l.held, l.state, l.state.clusterPrefix(c.index))
+		_, err := clearNamespaces(ctx, l.options.Runner, l.held, l.state, l.state.ClusterPrefix(c.index))
 		errs = append(errs, err)
 		delete(l.clusters, k)
 		return true

@@ -1,6 +1,10 @@
 package lab
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/cnibench/cnibench/internal/testbed/lab/processes"
+)
 
 // The two ends of a sample, which have agents of their own.
 const roleClient, roleServer = "client", "server"
@@ -18,14 +22,14 @@ func (c *cluster) findCarriers() error {
 		at["net:["+strconv.FormatUint(inode, 10)+"]"] = i
 	}
 	c.carriers = make([][]int, len(c.nodes))
-	return eachProcess(func(pid int, namespace string) {
+	return processes.Each(func(pid int, namespace string) {
 		if i, here := at[namespace]; here {
 			c.carriers[i] = append(c.carriers[i], pid)
 		}
 	})
 }
 
-// carriersOf are those whose use an agent is to tell: each node's once. Where
+// carriersOf are those whose use an agent reports: each node's once. Where
 // both ends are on one node, which is the first then, the client does.
 func (c *cluster) carriersOf(s site, role string) []int {
 	if role == roleServer && s.node == 1 {

@@ -19,6 +19,8 @@ import (
 	"github.com/cnibench/cnibench/internal/network/inspect"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
+	"github.com/cnibench/cnibench/internal/testbed/lab/wire"
 )
 
 // device is the name of the device of nodes on the link and of pods in their
@@ -31,10 +33,10 @@ const attachTimeout = time.Minute
 // cluster is a fabric, its nodes and their pods.
 type cluster struct {
 	index     int // from 1, in the lab
-	spec      Spec
+	spec      state.Spec
 	network   network.Network
 	proxy     network.ServiceProxy // of nothing where there are no services
-	link      Link
+	link      wire.Link
 	nodes     []network.Node
 	conflists []*cni.Conflist // of each node; none where pods share their node
 	pods      [][]pod         // of each node
@@ -48,7 +50,7 @@ type cluster struct {
 	profile  profile.Profile
 	settings map[site][]result.Setting
 	// machine is what became of those that are the whole machine's; tunedToo
-	// tells that its namespaces have what tuned gave the machine's own.
+	// means that its namespaces have what tuned gave the machine's own.
 	machine  []result.Setting
 	tunedToo bool
 	// programmed is how long the services of each node took; nil without services.
@@ -63,11 +65,11 @@ type pod struct {
 }
 
 // newCluster names everything of a cluster and makes nothing.
-func newCluster(st state, dir string, index int, spec Spec, n network.Network) (*cluster, error) {
-	if err := spec.checkSize(); err != nil {
+func newCluster(st state.State, dir string, index int, spec state.Spec, n network.Network) (*cluster, error) {
+	if err := checkSize(spec); err != nil {
 		return nil, err
 	}
-	link, err := findLink(spec.Link)
+	link, err := wire.Find(spec.Link)
 	if err != nil {
 		return nil, err
 	}
@@ -86,17 +88,17 @@ func newCluster(st state, dir string, index int, spec Spec, n network.Network) (
 	}
 	for i := 1; i <= len(spec.Pods); i++ {
 		c.nodes = append(c.nodes, network.Node{
-			Name: "node" + strconv.Itoa(i), Index: i, NS: st.node(index, i), Device: device,
+			Name: "node" + strconv.Itoa(i), Index: i, NS: st.Node(index, i), Device: device,
 			Address: nodeAddress(i), PodCIDR: podCIDR(i), MTU: spec.MTU, Policies: spec.Policies,
 			MasqueradeAll: n.MasqueradeAll,
 			DataDir:       filepath.Join(dir, fmt.Sprintf("%d-node%d", index, i)),
-			Switch:        netns.Port{NS: st.fabric(index), Device: fabricBridge},
+			Switch:        netns.Port{NS: st.Fabric(index), Device: wire.Bridge},
 		})
 		if spec.IPv6 {
 			c.nodes[i-1].Address6, c.nodes[i-1].PodCIDR6 = nodeAddress6(i), podCIDR6(i)
 		}
 		for j := 1; j <= spec.Pods[i-1]; j++ {
-			c.pods[i-1] = append(c.pods[i-1], pod{ns: st.pod(index, i, j)})
+			c.pods[i-1] = append(c.pods[i-1], pod{ns: st.Pod(index, i, j)})
 		}
 	}
 	if n.HostNetwork {
@@ -125,8 +127,8 @@ func (c *cluster) readConflists() error {
 }
 
 // state is what is written down of the cluster before it is made.
-func (c *cluster) state() clusterState {
-	s := clusterState{Spec: c.spec}
+func (c *cluster) state() state.Cluster {
+	s := state.Cluster{Spec: c.spec}
 	for _, l := range c.conflists {
 		s.Conflists = append(s.Conflists, l.JSON())
 	}
@@ -134,11 +136,11 @@ func (c *cluster) state() clusterState {
 }
 
 // build makes the cluster. What it made is left to the caller where it fails.
-func (c *cluster) build(ctx context.Context, st state, rt *cni.Runtime, parallel int) error {
+func (c *cluster) build(ctx context.Context, st state.State, rt *cni.Runtime, parallel int) error {
 	if err := c.namespaces(ctx, st, parallel); err != nil {
 		return err
 	}
-	if err := c.wire(st.fabric(c.index)); err != nil {
+	if err := wire.Connect(st.Fabric(c.index), c.link, c.spec.MTU, c.nodes); err != nil {
 		return err
 	}
 	if err := c.startProxy(ctx); err != nil {
@@ -163,7 +165,7 @@ func (c *cluster) build(ctx context.Context, st state, rt *cni.Runtime, parallel
 	if err := c.checkAddresses(); err != nil {
 		return err
 	}
-	if err := c.tellOfPods(ctx); err != nil {
+	if err := c.announcePods(ctx); err != nil {
 		return err
 	}
 	if err := c.syncProxy(ctx, c.services()); err != nil {
@@ -172,9 +174,9 @@ func (c *cluster) build(ctx context.Context, st state, rt *cni.Runtime, parallel
 	return c.findCarriers()
 }
 
-// tellOfPods lets the network do what its agent does once it knows all pods,
-// those that are added while the lab stands too.
-func (c *cluster) tellOfPods(ctx context.Context, news ...*newcomer) error {
+// announcePods lets the network do what its agent does once it knows all pods,
+// also of pods that are added later.
+func (c *cluster) announcePods(ctx context.Context, news ...*newcomer) error {
 	if c.network.PodsAdded == nil {
 		return nil
 	}
@@ -193,11 +195,11 @@ func (c *cluster) tellOfPods(ctx context.Context, news ...*newcomer) error {
 // namespaces makes all of the cluster's namespaces. The settings that a new
 // namespace copies from the machine are set to the kernel's own defaults, so
 // that a lab is the same on every machine.
-func (c *cluster) namespaces(ctx context.Context, st state, parallel int) error {
+func (c *cluster) namespaces(ctx context.Context, st state.State, parallel int) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallel)
 	defaults := nodeDefaults(c.spec.IPv6)
-	g.Go(makeNamespace(ctx, st.fabric(c.index), fabricSettings()))
+	g.Go(makeNamespace(ctx, st.Fabric(c.index), wire.FabricSettings()))
 	for i, n := range c.nodes {
 		g.Go(makeNamespace(ctx, n.NS, defaults))
 		for _, p := range c.pods[i] {

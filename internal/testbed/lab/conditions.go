@@ -35,7 +35,7 @@ func (p *planner) algorithmFor(cell result.Cell) string {
 	return cell.CongestionControl
 }
 
-// anyRestricted tells whether the machine allows one of the algorithms to its root alone.
+// anyRestricted reports whether the machine allows one of the algorithms to its root alone.
 func anyRestricted(algorithms []string) (bool, error) {
 	for _, name := range algorithms {
 		if ok, err := netns.AllowsCongestionControl(name); err != nil || !ok {

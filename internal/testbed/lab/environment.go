@@ -116,7 +116,7 @@ func (l *Lab) askFacts(ctx context.Context, c *cluster, s site) (agent.Facts, er
 	return a.Facts(ctx)
 }
 
-// facts tells of a network, with what its nodes lack here.
+// facts describes a network, with what its nodes lack here.
 func (l *Lab) facts(ctx context.Context, n network.Network) (result.NetworkFacts, error) {
 	out := n.LeavesOut
 	for _, f := range n.Wants {
@@ -135,7 +135,7 @@ func (l *Lab) facts(ctx context.Context, n network.Network) (result.NetworkFacts
 	return facts, err
 }
 
-// readHost reads what /proc tells of the machine. What is not told is absent.
+// readHost reads what /proc says about the machine. What it lacks is absent.
 func readHost(proc, osRelease string) result.Host {
 	h := result.Host{CPUs: runtime.NumCPU(), Kernel: firstLine(filepath.Join(proc, "sys/kernel/osrelease"))}
 	h.OS = strings.Trim(field(osRelease, "PRETTY_NAME", "="), `"`)
@@ -157,7 +157,7 @@ func readHost(proc, osRelease string) result.Host {
 }
 
 // hostSysctls are settings of the whole machine that results depend on; those
-// of a namespace are told by its agent.
+// of a namespace are reported by its agent.
 func hostSysctls() []string {
 	return []string{
 		"kernel.sched_autogroup_enabled", "kernel.sched_rt_runtime_us", "kernel.timer_migration",

@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 )
 
 // freezeTimeout bounds the wait until the kernel has stopped all processes.
 const freezeTimeout = 10 * time.Second
 
 // describeKubernetes adds its places, and whether it is frozen.
-func (i *Info) describeKubernetes(st state) {
+func (i *Info) describeKubernetes(st state.State) {
 	k := *st.Kubernetes
 	i.Kubernetes = &k
 	add := func(kind string, ns netns.NS) {
@@ -24,12 +25,12 @@ func (i *Info) describeKubernetes(st state) {
 			Namespace: ns.Name, Network: k.CNI, Link: k.Link, MTU: k.MTU, Kind: kind, Addresses: addressesOf(ns),
 		})
 	}
-	add("fabric", st.fabric(1))
-	add(ControlPlane, st.kubernetesNode(ControlPlane))
+	add("fabric", st.Fabric(1))
+	add(state.ControlPlane, st.KubernetesNode(state.ControlPlane))
 	for n := 1; n <= k.Nodes; n++ {
-		add("node", st.kubernetesNode(fmt.Sprintf("node%d", n)))
+		add("node", st.KubernetesNode(fmt.Sprintf("node%d", n)))
 	}
-	dir, err := st.freezer()
+	dir, err := freezer(st)
 	if err == nil {
 		k.Frozen, err = isFrozen(dir)
 	}
@@ -42,7 +43,7 @@ func (i Info) holder(namespace string) int {
 		return 0
 	}
 	for _, p := range i.Kubernetes.Programs {
-		if p.Name == Holder && strings.HasSuffix(namespace, "-"+p.Node) {
+		if p.Name == state.Holder && strings.HasSuffix(namespace, "-"+p.Node) {
 			return p.PID
 		}
 	}
@@ -51,12 +52,12 @@ func (i Info) holder(namespace string) int {
 
 // freezer is the folder of the cgroup, of version 2, of all processes of a
 // Kubernetes.
-func (s state) freezer() (string, error) {
+func freezer(s state.State) (string, error) {
 	root, err := netns.CgroupRoot()
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(root, s.clusterPrefix(1)+kubernetesCgroup), nil
+	return filepath.Join(root, s.KubernetesCgroup()), nil
 }
 
 // SetFrozen stops all processes of a lab's Kubernetes, or lets them go on, and
@@ -66,11 +67,11 @@ func SetFrozen(ctx context.Context, o Options, name string, frozen bool) error {
 	if os.Getuid() != 0 {
 		return errNeedsRoot()
 	}
-	st, err := o.store().kubernetes(name)
+	st, err := kubernetesIn(o.store(), name)
 	if err != nil {
 		return err
 	}
-	dir, err := st.freezer()
+	dir, err := freezer(st)
 	if err != nil {
 		return err
 	}
@@ -107,16 +108,16 @@ func isFrozen(dir string) (bool, error) {
 	return strings.Contains(string(events), "frozen 1"), nil
 }
 
-// kubernetes finds a lab's Kubernetes by its name or the lab's ID.
-func (s store) kubernetes(name string) (state, error) {
-	ids, err := s.ids()
+// kubernetesIn finds a lab's Kubernetes by its name or the lab's ID.
+func kubernetesIn(s state.Store, name string) (state.State, error) {
+	ids, err := s.IDs()
 	if err != nil {
-		return state{}, err
+		return state.State{}, err
 	}
 	var there []string
 	var errs []error
 	for _, id := range ids {
-		st, err := s.read(id)
+		st, err := s.Read(id)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -129,5 +130,5 @@ func (s store) kubernetes(name string) (state, error) {
 		}
 		there = append(there, st.Kubernetes.Name)
 	}
-	return state{}, errors.Join(append(errs, fmt.Errorf("there is no Kubernetes %q in a lab (there are %v): cnibench lab up --kubernetes", name, there))...)
+	return state.State{}, errors.Join(append(errs, fmt.Errorf("there is no Kubernetes %q in a lab (there are %v): cnibench lab up --kubernetes", name, there))...)
 }

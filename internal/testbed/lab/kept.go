@@ -15,9 +15,10 @@ import (
 
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 )
 
-// Info describes a lab that stands.
+// Info describes a lab that is up.
 type Info struct {
 	ID      string      `json:"id"`
 	PID     int         `json:"pid"`
@@ -27,7 +28,7 @@ type Info struct {
 	InUse   bool        `json:"in_use"` // a living process owns it
 	Places  []PlaceInfo `json:"places"`
 	// Kubernetes is there in a lab that is one.
-	Kubernetes *Kubernetes `json:"kubernetes,omitempty"`
+	Kubernetes *state.Kubernetes `json:"kubernetes,omitempty"`
 }
 
 // PlaceInfo is one namespace of a lab.
@@ -41,9 +42,8 @@ type PlaceInfo struct {
 	Addresses []string `json:"addresses,omitempty"`
 }
 
-// Up builds clusters and leaves them standing when this program ends, until
-// Down.
-func Up(ctx context.Context, o Options, specs []Spec) (Info, error) {
+// Up builds clusters and leaves them when this program ends, until Down.
+func Up(ctx context.Context, o Options, specs []state.Spec) (Info, error) {
 	l := New(o)
 	for _, s := range specs {
 		n, err := l.planner.find(s.Network)
@@ -61,35 +61,35 @@ func Up(ctx context.Context, o Options, specs []Spec) (Info, error) {
 		return Info{}, err
 	}
 	l.state.Kept = true
-	if err := l.held.save(l.state); err != nil {
+	if err := l.held.Save(l.state); err != nil {
 		return Info{}, errors.Join(err, l.Close(ctx))
 	}
-	if err := l.held.release(); err != nil {
+	if err := l.held.Release(); err != nil {
 		return Info{}, err
 	}
 	return describe(l.state, false), nil
 }
 
-// List describes every lab that stands.
+// List describes every lab that is up.
 func List(o Options) ([]Info, error) {
 	s := o.store()
-	ids, err := s.ids()
+	ids, err := s.IDs()
 	if err != nil {
 		return nil, err
 	}
 	var all []Info
 	for _, id := range ids {
-		st, err := s.read(id)
+		st, err := s.Read(id)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		h, err := s.take(id)
-		inUse := errors.Is(err, errInUse)
+		h, err := s.Take(id)
+		inUse := errors.Is(err, state.ErrInUse)
 		if err == nil {
-			err = h.release()
+			err = h.Release()
 		}
 		if err != nil && !inUse && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
@@ -99,7 +99,7 @@ func List(o Options) ([]Info, error) {
 	return all, nil
 }
 
-func describe(st state, inUse bool) Info {
+func describe(st state.State, inUse bool) Info {
 	info := Info{ID: st.ID, PID: st.PID, Verb: st.Verb, Started: st.Started, Kept: st.Kept, InUse: inUse}
 	if st.Kubernetes != nil {
 		info.describeKubernetes(st)
@@ -111,11 +111,11 @@ func describe(st state, inUse bool) Info {
 				Addresses: addressesOf(ns),
 			})
 		}
-		add("fabric", st.fabric(k+1))
+		add("fabric", st.Fabric(k+1))
 		for n, pods := range c.Spec.Pods {
-			add("node", st.node(k+1, n+1))
+			add("node", st.Node(k+1, n+1))
 			for p := 1; p <= pods; p++ {
-				add("pod", st.pod(k+1, n+1, p))
+				add("pod", st.Pod(k+1, n+1, p))
 			}
 		}
 	}
@@ -212,7 +212,7 @@ func findPlace(o Options, place string) (netns.NS, int, error) {
 	case len(fit) > 1:
 		return netns.NS{}, 0, fmt.Errorf("%q is more than one place: %s", place, strings.Join(fit, ", "))
 	case len(all) == 0:
-		return netns.NS{}, 0, fmt.Errorf("there is no place %q: no lab stands (cnibench lab up)", place)
+		return netns.NS{}, 0, fmt.Errorf("there is no place %q: no lab is up (cnibench lab up)", place)
 	}
 	return netns.NS{}, 0, fmt.Errorf("there is no place %q (there are %s)", place, strings.Join(all, ", "))
 }

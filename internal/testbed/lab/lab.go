@@ -22,6 +22,7 @@ import (
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 )
 
 // Options say what a lab is made with.
@@ -42,26 +43,26 @@ type Options struct {
 	Verb string
 	// Dir keeps the state of labs; "" is DefaultDir.
 	Dir string
-	// SetsAlgorithm tells whether a workload sets its congestion control itself; the lab
+	// SetsAlgorithm reports whether a workload sets its congestion control itself; the lab
 	// sets it for the others. nil: none does.
 	SetsAlgorithm func(workload string) bool
 	// Greeting bounds the wait for a new agent's greeting; 0 is the usual bound.
 	Greeting time.Duration
 }
 
-func (o Options) store() store {
+func (o Options) store() state.Store {
 	if o.Dir == "" {
-		return store{dir: DefaultDir}
+		return state.Store{Dir: state.DefaultDir}
 	}
-	return store{dir: o.Dir}
+	return state.Store{Dir: o.Dir}
 }
 
 // Lab is a testbed of network namespaces.
 type Lab struct {
 	options  Options
 	planner  *planner
-	state    state
-	held     *held
+	state    state.State
+	held     *state.Held
 	clusters map[key]*cluster
 	ordered  []*cluster
 
@@ -89,8 +90,8 @@ func (l *Lab) ID() string { return l.state.ID }
 // Build makes a cluster for each network, link, profile, MTU, number of services
 // by a proxy and number of policies of the cells.
 // A plugin that is missing is an error, and so is a set-up that fails where no
-// other network but the baseline stands; all is taken down again then. Where
-// others stand, those of a network whose set-up failed are left out with the
+// other network but the baseline could be built; all is taken down again then. If
+// others could, those of a network whose set-up failed are left out with the
 // reason.
 func (l *Lab) Build(ctx context.Context, cells []result.Cell) (map[result.Cell]string, error) {
 	specs, unsupported := l.planner.specs(cells)
@@ -101,7 +102,7 @@ func (l *Lab) Build(ctx context.Context, cells []result.Cell) (map[result.Cell]s
 		return unsupported, err
 	}
 	failed, err := l.make(ctx)
-	if err != nil || !l.othersStand(failed) {
+	if err != nil || !l.othersBuilt(failed) {
 		return unsupported, l.giveUp(ctx, errors.Join(append(failed.errors(), err)...))
 	}
 	for _, c := range cells {
@@ -113,7 +114,7 @@ func (l *Lab) Build(ctx context.Context, cells []result.Cell) (map[result.Cell]s
 }
 
 // build makes the clusters, all or none.
-func (l *Lab) build(ctx context.Context, specs []Spec) error {
+func (l *Lab) build(ctx context.Context, specs []state.Spec) error {
 	if err := l.begin(specs); err != nil {
 		return err
 	}
@@ -125,29 +126,29 @@ func (l *Lab) build(ctx context.Context, specs []Spec) error {
 }
 
 // begin writes down what will be made.
-func (l *Lab) begin(specs []Spec) (err error) {
+func (l *Lab) begin(specs []state.Spec) (err error) {
 	if l.held != nil {
-		return errors.New("the lab stands already")
+		return errors.New("the lab is built already")
 	}
 	if os.Getuid() != 0 {
 		return errNeedsRoot()
 	}
-	l.state = state{
+	l.state = state.State{
 		Schema: 1, ID: fmt.Sprintf("%06x", rand.Uint32()&0xffffff), PID: os.Getpid(), Verb: l.options.Verb, Started: time.Now(),
 	}
-	dir := filepath.Join(l.options.store().dir, l.state.ID)
+	dir := filepath.Join(l.options.store().Dir, l.state.ID)
 	l.state.CNIPath = append([]string{ownPlugins(dir)}, l.options.CNIPath...)
 	if err := l.plan(dir, specs); err != nil {
 		return err
 	}
-	l.held, err = l.options.store().create(l.state)
+	l.held, err = l.options.store().Create(l.state)
 	return err
 }
 
 func errNeedsRoot() error { return errors.New("a lab needs root: run it with sudo") }
 
 // plan names all that will be made and finds what is missing for it.
-func (l *Lab) plan(dir string, specs []Spec) error {
+func (l *Lab) plan(dir string, specs []state.Spec) error {
 	l.clusters, l.ordered = map[key]*cluster{}, nil
 	missing := map[string]error{}
 	for i, s := range specs {
@@ -164,7 +165,7 @@ func (l *Lab) plan(dir string, specs []Spec) error {
 				missing[p] = err
 			}
 		}
-		l.clusters[s.key()] = c
+		l.clusters[keyOfSpec(s)] = c
 		l.ordered = append(l.ordered, c)
 		l.state.Clusters = append(l.state.Clusters, c.state())
 	}
@@ -186,7 +187,7 @@ func isOwnPlugin(name string) bool {
 
 func ownPlugins(dir string) string { return filepath.Join(dir, "plugins") }
 
-func cniRuntime(r *exec.Runner, st state, dir string) *cni.Runtime {
+func cniRuntime(r *exec.Runner, st state.State, dir string) *cni.Runtime {
 	return &cni.Runtime{Runner: r, Path: st.CNIPath, CacheDir: filepath.Join(dir, "cni")}
 }
 
@@ -199,7 +200,7 @@ func (l *Lab) Ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) 
 	c, ok := l.clusters[keyOf(cell)]
 	if !ok || l.held == nil {
 		return testbed.Ends{}, fmt.Errorf("the lab was not built for network %s, link %s, profile %s, MTU %d%s",
-			cell.Network, cell.Link, cell.Profile, cell.MTU, specOf(cell).rules())
+			cell.Network, cell.Link, cell.Profile, cell.MTU, rulesOf(specOf(cell)))
 	}
 	from, to, err := sites(cell, c.network.HostNetwork)
 	if err != nil {
@@ -256,7 +257,7 @@ func (l *Lab) close(ctx context.Context) (Gone, error) {
 	if l.held == nil {
 		return Gone{}, err
 	}
-	// What was begun is undone even where the caller has been told to stop.
+	// What was begun is undone even if the caller was cancelled.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTimeout)
 	defer cancel()
 	gone, downErr := takeDown(ctx, l.options.Runner, l.held, l.state)

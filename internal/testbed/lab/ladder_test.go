@@ -12,7 +12,7 @@ import (
 )
 
 // The networks of ladders have what they are there for and nothing more: those
-// with connection tracking know the flow and no rule meets it, those without know
+// with connection tracking know the flow and no rule matches it, those without know
 // none; on a bridge that is alone packets do not pass netfilter.
 func TestRungsAreWhatTheySay(t *testing.T) {
 	const direct, bridge = "calico/direct", "bridge"

@@ -21,6 +21,7 @@ import (
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 )
 
 func needLab(t *testing.T) {
@@ -101,7 +102,7 @@ func TestReapAfterKill(t *testing.T) {
 				killOwner(t, dir, until)
 				r := newRunner(t)
 				id := ""
-				if ids, err := (store{dir: dir}).ids(); err != nil || len(ids) > 1 {
+				if ids, err := (state.Store{Dir: dir}).IDs(); err != nil || len(ids) > 1 {
 					t.Fatalf("labs %v (%v)", ids, err)
 				} else if len(ids) == 1 {
 					id = ids[0]
@@ -164,10 +165,10 @@ func TestKeptLab(t *testing.T) {
 	dir := stateDir(t)
 	leavesNothing(t, dir, func() string {
 		o := options(newRunner(t), dir)
-		spec := Spec{Network: "bridge", Link: "unshaped", Profile: DefaultProfile, MTU: 1500, Pods: []int{1, 1}}
+		spec := state.Spec{Network: "bridge", Link: "unshaped", Profile: DefaultProfile, MTU: 1500, Pods: []int{1, 1}}
 		host := spec
 		host.Network = "host" // its pods are its nodes
-		info, err := Up(t.Context(), o, []Spec{spec, host})
+		info, err := Up(t.Context(), o, []state.Spec{spec, host})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,17 +18,6 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-func TestLinksAreFoundByName(t *testing.T) {
-	for _, l := range Links() {
-		if got, err := findLink(l.Name); err != nil || got != l || l.Summary == "" {
-			t.Errorf("%s: %+v (%v)", l.Name, got, err)
-		}
-	}
-	if _, err := findLink("token-ring"); err == nil || !strings.Contains(err.Error(), "it has unshaped, 1-gigabit") {
-		t.Errorf("error %v", err)
-	}
-}
-
 // TestShapedLinkCarriesTheClosedForm sends flat out over a 1-gigabit link and
 // holds what arrives against the payload's share of what tbf counts, frames
 // without preamble, gap and check sum.
@@ -216,6 +205,7 @@ func sent(t *testing.T, ns netns.NS, device string) uint64 {
 
 // TestFibreDelays: no exchange is faster than the fibre, there and back.
 func TestFibreDelays(t *testing.T) {
+	const fibre = 49 * time.Microsecond // 10 km
 	c, server := onLink(t, "fiber-to-fiber")
 	talk := dial(t, c.nodes[0].NS, server)
 	talk(2)

@@ -50,7 +50,7 @@ func TestAHundredNetworksSideBySide(t *testing.T) {
 		if len(unsupported) != 1 || !strings.Contains(unsupported[mine], "the wire is cut") {
 			t.Errorf("unsupported: %v, want the one that fails", unsupported)
 		}
-		if left, err := netns.List(l.state.clusterPrefix(hundred + 1)); err != nil || len(left) > 0 {
+		if left, err := netns.List(l.state.ClusterPrefix(hundred + 1)); err != nil || len(left) > 0 {
 			t.Errorf("of the network that failed %v are left (%v)", left, err)
 		}
 		acrossEach(t, l, all)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed/lab/processes"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -134,7 +135,7 @@ func signalIn(t *testing.T, l *Lab, cell result.Cell, rank int, name string, sig
 		connections = 4
 	}
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		pids, err := processesIn(map[string]bool{"net:[" + strconv.FormatUint(inode, 10) + "]": true})
+		pids, err := processes.In(map[string]bool{"net:[" + strconv.FormatUint(inode, 10) + "]": true})
 		if err != nil {
 			t.Error(err)
 			return

@@ -20,6 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/network/dataplane"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 )
 
 // ebpfNetworks are those whose nodes forward by eBPF programs.
@@ -162,7 +163,7 @@ func checkCounts(t *testing.T, n network.Network, cell result.Cell, near, far ma
 	}
 }
 
-// tracks tells whether a network's programs have a connection table.
+// tracks reports whether a network's programs have a connection table.
 func tracks(n network.Network) bool {
 	return n.Name == "calico/ebpf" || strings.HasSuffix(n.Name, "-policy")
 }
@@ -286,7 +287,7 @@ func ciliumPolicyDenies(t *testing.T, name string) {
 			}
 		}
 	}
-	// What comes from the other node is held against the pod's own policy.
+	// The pod's own policy is applied to what comes from the other node.
 	counts := counted(t, c.nodes[1], func() { sendRaw(t, c.nodes[0].NS, c.nodes[0].Address.Addr(), c.pods[1][0].address, first-1) })
 	if counts["dropped: denied"] != 1 || counts["to peer"] > 0 {
 		t.Errorf("from the other node: %v", counts)
@@ -301,12 +302,12 @@ func TestEBPFGoesWithTheLab(t *testing.T) {
 			o := options(newRunner(t), stateDir(t))
 			l := New(o)
 			labtest.Feature(t, n.Name, l.planner.check(n, "unshaped", DefaultProfile, 1500))
-			spec := Spec{Network: n.Name, Link: "unshaped", Profile: DefaultProfile, MTU: 1500, Pods: []int{25, 25}}
+			spec := state.Spec{Network: n.Name, Link: "unshaped", Profile: DefaultProfile, MTU: 1500, Pods: []int{25, 25}}
 			var programs []ebpf.ProgramID
 			var maps []ebpf.MapID
 			leavesNothing(t, o.Dir, func() string {
 				begin := time.Now()
-				if err := l.build(t.Context(), []Spec{spec}); err != nil {
+				if err := l.build(t.Context(), []state.Spec{spec}); err != nil {
 					t.Fatal(err)
 				}
 				t.Logf("50 pods in %v", time.Since(begin))

@@ -17,6 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/network/catalog"
+	"github.com/cnibench/cnibench/internal/testbed/lab/processes"
 )
 
 const ovnName, ovnPlainName = "ovn/geneve", "ovn/no-overlay"
@@ -208,7 +209,7 @@ func TestOVNForgetsPods(t *testing.T) {
 	if port, logical := has(p); !port || !logical {
 		t.Fatalf("%s has a port: %v, a logical port: %v", p.ns.Name, port, logical)
 	}
-	rt := cniRuntime(l.options.Runner, l.state, l.held.path)
+	rt := cniRuntime(l.options.Runner, l.state, l.held.Path)
 	for range 2 {
 		if _, err := rt.Del(t.Context(), attachment(c.conflists[0], p.ns, node.NS)); err != nil {
 			t.Error(err)
@@ -217,7 +218,7 @@ func TestOVNForgetsPods(t *testing.T) {
 			t.Errorf("%s still has a port: %v, a logical port: %v", p.ns.Name, port, logical)
 		}
 	}
-	if _, err := killInside([]netns.NS{node.NS}); err != nil {
+	if _, err := processes.KillInside([]netns.NS{node.NS}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := rt.Del(t.Context(), attachment(c.conflists[0], c.pods[0][1].ns, node.NS)); err != nil {

@@ -266,7 +266,7 @@ func TestOVSIsSaid(t *testing.T) {
 	if labtest.InVM() && !strings.Contains(got, "in the kernel") {
 		t.Errorf("datapath %q in a kernel that has it", got)
 	}
-	// What stands is what is said.
+	// What was built is what the network says.
 	n := l.ordered[0].nodes[0]
 	out, err := newRunner(t).Run(t.Context(), exec.Cmd{
 		Argv: []string{"ovs-vsctl", "--db=unix:" + filepath.Join(n.DataDir, "ovs", "db.sock"), "get", "Bridge", "br-int", "datapath_type"},

@@ -314,7 +314,7 @@ func reach(t *testing.T, l *Lab, n network.Network, cell result.Cell) {
 	if from == to && cell.Family != familyIPv6 {
 		mtu = 65535 // an IPv4 packet cannot be larger
 	}
-	w := newWatch(t, l.state.fabric(c.index))
+	w := newWatch(t, l.state.Fabric(c.index))
 	server := echo(t, c.ns(to), serverAddress)
 	for _, payload := range []int{1, mtu - headers} {
 		if err := ask(c.ns(from), server, payload); err != nil {

@@ -96,7 +96,7 @@ func (c *cluster) watchSockmap(node int) (doubt func() string) {
 }
 
 // newWatched chooses the device whose packets are counted: the pod's, where the
-// end or the one beside it is a pod, else the node's on the link.
+// end or the other one is a pod, else the node's on the link.
 func newWatched(c *cluster, s, other site) *watched {
 	w := &watched{c: c, node: s.node, device: device, values: map[string]float64{}}
 	switch {
@@ -156,7 +156,7 @@ func (w *watched) readRules(ctx context.Context) {
 	w.ready = true
 }
 
-// crossed reads the rules again, and tells what the packets met between.
+// crossed reads the rules again, and returns which of them packets hit between.
 func (w *watched) crossed(ctx context.Context) {
 	after, packets, err := w.read(ctx)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// TestWatchNodes: the rules that a packet meets are counted the same twice, and
+// TestWatchNodes: the rules that a packet hits are counted the same twice, and
 // what a node holds is read; what is left out is absent.
 func TestWatchNodes(t *testing.T) {
 	l := New(options(newRunner(t), t.TempDir()))
@@ -35,13 +35,13 @@ func TestWatchNodes(t *testing.T) {
 		}
 		return stop(t.Context())
 	}
-	watch() // the first packet of all meets a rule more
+	watch() // the first packet of all hits one rule more
 	first, second := watch(), watch()
 	for _, r := range []testbed.NodeReadings{first, second} {
 		if len(r.Doubts) > 0 || len(r.Absent) > 0 {
 			t.Errorf("doubts %q, absent %q", r.Doubts, r.Absent)
 		}
-		// Each datagram is of a connection of its own here, which meets the policy.
+		// Each datagram is of a connection of its own here, which hits the policy.
 		if rules, chains := r.Client[unit.NetfilterRulesPerPacket], r.Client[unit.NetfilterChainsPerPacket]; rules < 10 || chains < 5 || rules > r.Client[unit.NetfilterRules] {
 			t.Errorf("%v rules in %v chains of %v", rules, chains, r.Client[unit.NetfilterRules])
 		}

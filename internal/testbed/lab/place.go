@@ -54,15 +54,15 @@ func (c *cluster) addressOf(s site, family string) netip.Addr {
 }
 
 // names says what a site and its node are called: "flannel/vxlan node1 pod1".
-// Where a network stands more than once, link, profile, MTU, services and
-// policies tell which.
+// If a network is built more than once, link, profile, MTU, services and
+// policies distinguish them.
 func (l *Lab) names(c *cluster, s site) (place, node string) {
 	node = c.spec.Network
 	for _, other := range l.ordered {
 		if other != c && other.spec.Network == c.spec.Network {
-			node = fmt.Sprintf("%s (%s, MTU %d%s)", c.spec.Network, c.spec.Link, c.spec.MTU, c.spec.rules())
+			node = fmt.Sprintf("%s (%s, MTU %d%s)", c.spec.Network, c.spec.Link, c.spec.MTU, rulesOf(c.spec))
 			if c.spec.Profile != DefaultProfile {
-				node = fmt.Sprintf("%s (%s, %s, MTU %d%s)", c.spec.Network, c.spec.Link, c.spec.Profile, c.spec.MTU, c.spec.rules())
+				node = fmt.Sprintf("%s (%s, %s, MTU %d%s)", c.spec.Network, c.spec.Link, c.spec.Profile, c.spec.MTU, rulesOf(c.spec))
 			}
 			break
 		}

@@ -38,7 +38,7 @@ func TestNetavarkTearsDown(t *testing.T) {
 	if !has(node, "podman0") || !has(c.pods[0][0].ns, device) || rules() == 0 {
 		t.Fatalf("podman0 %v, the pod's device %v, %d rules of its subnet", has(node, "podman0"), has(c.pods[0][0].ns, device), rules())
 	}
-	rt := cniRuntime(l.options.Runner, l.state, l.held.path)
+	rt := cniRuntime(l.options.Runner, l.state, l.held.Path)
 	for range 2 {
 		for _, p := range c.pods[0] {
 			if _, err := rt.Del(t.Context(), attachment(c.conflists[0], p.ns, node)); err != nil {

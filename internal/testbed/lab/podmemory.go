@@ -10,7 +10,7 @@ import (
 
 const (
 	// memoryTurn is the time between two readings of the kernel's memory, and
-	// memoryTurns how many are held against each other.
+	// memoryTurns how many are compared.
 	memoryTurn  = 20 * time.Millisecond
 	memoryTurns = 5
 	// memoryPatience is how long the machine is waited for to come to rest: what

@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/network/cilium"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 )
 
 // TestPoliciesBeforeTheOneThatAllows: traffic passes through all of them, and the last
@@ -26,8 +27,8 @@ func TestPoliciesBeforeTheOneThatAllows(t *testing.T) {
 				needLab(t)
 				l := New(options(newRunner(t), stateDir(t)))
 				labtest.Feature(t, n.Name, l.planner.check(n, "unshaped", DefaultProfile, 1500))
-				spec := Spec{Network: n.Name, Link: "unshaped", Profile: DefaultProfile, MTU: 1500, Policies: policies, Pods: []int{2, 1}}
-				if err := l.build(t.Context(), []Spec{spec}); err != nil {
+				spec := state.Spec{Network: n.Name, Link: "unshaped", Profile: DefaultProfile, MTU: 1500, Policies: policies, Pods: []int{2, 1}}
+				if err := l.build(t.Context(), []state.Spec{spec}); err != nil {
 					t.Fatal(err)
 				}
 				defer func() {

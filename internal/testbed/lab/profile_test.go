@@ -7,6 +7,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 )
 
 // TestProfiles: in one lab, each node and pod has the settings of its own
@@ -108,7 +109,7 @@ func TestUpWithProfile(t *testing.T) {
 	needLab(t)
 	dir := stateDir(t)
 	o := options(newRunner(t), dir)
-	info, err := Up(t.Context(), o, []Spec{{Network: "host", Link: "unshaped", Profile: "kernel_optimizations", MTU: 1500, Pods: []int{0, 0}}})
+	info, err := Up(t.Context(), o, []state.Spec{{Network: "host", Link: "unshaped", Profile: "kernel_optimizations", MTU: 1500, Pods: []int{0, 0}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +126,7 @@ func TestUpWithProfile(t *testing.T) {
 			t.Errorf("%s: tcp_max_syn_backlog is %s, %v", p.Namespace, v, err)
 		}
 	}
-	if _, err := Up(t.Context(), o, []Spec{{Network: "host", Link: "unshaped", Profile: "fast", MTU: 1500, Pods: []int{0}}}); err == nil {
+	if _, err := Up(t.Context(), o, []state.Spec{{Network: "host", Link: "unshaped", Profile: "fast", MTU: 1500, Pods: []int{0}}}); err == nil {
 		t.Error("an unknown profile is built")
 	}
 }

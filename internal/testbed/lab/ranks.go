@@ -67,7 +67,7 @@ func (l *Lab) Ranks(ctx context.Context, cell result.Cell) ([]testbed.Rank, erro
 	c, ok := l.clusters[keyOf(cell)]
 	if !ok || l.held == nil {
 		return nil, fmt.Errorf("the lab was not built for network %s, link %s, profile %s, MTU %d%s",
-			cell.Network, cell.Link, cell.Profile, cell.MTU, specOf(cell).rules())
+			cell.Network, cell.Link, cell.Profile, cell.MTU, rulesOf(specOf(cell)))
 	}
 	sites, err := rankSites(cell, c.network.HostNetwork)
 	if err != nil {

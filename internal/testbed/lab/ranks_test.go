@@ -21,6 +21,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed"
+	"github.com/cnibench/cnibench/internal/testbed/lab/processes"
 	"github.com/cnibench/cnibench/internal/traffic"
 )
 
@@ -81,16 +82,16 @@ func measureRanks(t *testing.T, seconds float64, all []result.Cell, meanwhile fu
 	dir := stateDir(t)
 	leavesNothing(t, dir, func() string {
 		l := New(options(newRunner(t), dir))
-		bed := &watchedLab{Lab: l, meanwhile: meanwhile}
+		watched := &watchedLab{Lab: l, meanwhile: meanwhile}
 		_, err := bench.Run(t.Context(), bench.Options{
-			Sampling: campaign.Sampling{Seconds: seconds, WarmupSeconds: 0.01}, Testbed: bed, Store: k, Observer: unseen{},
+			Sampling: campaign.Sampling{Seconds: seconds, WarmupSeconds: 0.01}, Testbed: watched, Store: k, Observer: unseen{},
 			Plan: plan.Plan{Schema: plan.Schema, Seed: 3, Cells: all, MinBlocks: 1, MaxBlocks: 1, SampleSeconds: seconds, WarmupSeconds: 0.01},
 		})
-		bed.doing.Wait()
+		watched.doing.Wait()
 		if err != nil {
 			t.Error(err)
 		}
-		return bed.id
+		return watched.id
 	})
 	return k
 }
@@ -217,7 +218,7 @@ func rankPID(l *Lab, cell result.Cell, rank int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	pids, err := processesIn(map[string]bool{"net:[" + strconv.FormatUint(inode, 10) + "]": true})
+	pids, err := processes.In(map[string]bool{"net:[" + strconv.FormatUint(inode, 10) + "]": true})
 	if err != nil {
 		return 0, err
 	}

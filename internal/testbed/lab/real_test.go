@@ -12,6 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed/lab/processes"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 )
 
 // commandsIn are the names of the processes in a namespace.
@@ -21,7 +23,7 @@ func commandsIn(t *testing.T, ns netns.NS) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pids, err := processesIn(map[string]bool{"net:[" + strconv.FormatUint(inode, 10) + "]": true})
+	pids, err := processes.In(map[string]bool{"net:[" + strconv.FormatUint(inode, 10) + "]": true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +54,7 @@ func machinesDocker(t *testing.T) []string {
 }
 
 // TestDockerIsTheNodesOwn: dockerd is in the node's namespace, each pod's namespace is
-// a container's, and a Docker of the machine's own is left alone while the lab stands.
+// a container's, and a Docker of the machine's own is left alone while the lab is up.
 func TestDockerIsTheNodesOwn(t *testing.T) {
 	needLab(t)
 	labtest.Tool(t, "dockerd", "docker.io")
@@ -94,7 +96,7 @@ func TestReapRealNetworks(t *testing.T) {
 			dir := stateDir(t)
 			leavesNothing(t, dir, func() string {
 				killOwner(t, dir, until, "docker/bridge-real", "docker/overlay-real", "podman/bridge", ovnName)
-				ids, err := (store{dir: dir}).ids()
+				ids, err := (state.Store{Dir: dir}).IDs()
 				if err != nil || len(ids) > 1 || until == "built" && len(ids) == 0 {
 					t.Fatalf("labs %v (%v)", ids, err)
 				}

@@ -217,7 +217,7 @@ func answered(t *testing.T, from netns.NS, allowed, forbidden netip.AddrPort) {
 	}
 }
 
-// refused tells an answer of "denied" from other errors: silence where packets
+// refused distinguishes an answer of "denied" from other errors: silence where packets
 // are dropped, ICMP where they are rejected.
 func refused(err error) bool {
 	return err != nil && (strings.Contains(fmt.Sprint(err), "i/o timeout") || errors.Is(err, unix.ECONNREFUSED))

@@ -55,7 +55,7 @@ func (p *planner) checkRules(n network.Network, c result.Cell) error {
 // measuredPort is the port of the service that is measured, of its endpoint and
 // of the node: one number, so that a server's answer names the one it was asked
 // at. There is one service for both placements, whose ports lead to one pod
-// each, and beside each port the next, on which netperf has its data.
+// each, and after each port the next, on which netperf has its data.
 func measuredPort(placement string) uint16 {
 	if placement == result.IntraHost {
 		return 30090

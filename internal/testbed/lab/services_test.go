@@ -22,6 +22,7 @@ import (
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/network/serviceproxy"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 )
 
 // serviceCells are the cells to services of a network: both paths, both
@@ -184,11 +185,11 @@ func buildServices(t *testing.T, name, proxy string, services int, pods ...int) 
 			labtest.Feature(t, name, err)
 		}
 	}
-	spec := Spec{
+	spec := state.Spec{
 		Network: name, Link: "unshaped", Profile: DefaultProfile, MTU: 1500,
 		Services: services, ServiceProxy: proxy, Pods: pods,
 	}
-	if err := l.build(t.Context(), []Spec{spec}); err != nil {
+	if err := l.build(t.Context(), []state.Spec{spec}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -264,7 +265,7 @@ const echoPortOfNodes = 30500
 
 func echoAddress() netip.Addr { return netip.MustParseAddr("10.96.200.1") }
 
-// addEcho programs the service default/echo beside the cluster's own, by TCP and
+// addEcho programs the service default/echo in addition to the cluster's own, by TCP and
 // UDP, with these pods behind it, and gives what they answer with.
 func addEcho(t *testing.T, c *cluster, backends ...site) (names []string) {
 	t.Helper()

@@ -16,6 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/network/sockmap"
 	"github.com/cnibench/cnibench/internal/probe"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 	"github.com/cnibench/cnibench/internal/traffic"
 	"github.com/cnibench/cnibench/internal/workload"
 )
@@ -55,7 +56,7 @@ func TestSockmap(t *testing.T) {
 }
 
 // checkSockmap runs a workload and checks which way its messages went. A first
-// message that leaves before its connection stands at the server makes all of
+// message that leaves before its connection is established at the server makes all of
 // the connection's messages go by the network. The kernel's Open vSwitch causes
 // that when a handshake's packet has to ask user space for its flow, so the
 // workload has three tries: the flow is in the kernel from the first on.
@@ -204,7 +205,7 @@ func cgroupsOf(t *testing.T, root, id string) []string {
 	}
 	var all []string
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), state{ID: id}.prefix()) {
+		if strings.HasPrefix(e.Name(), state.State{ID: id}.Prefix()) {
 			all = append(all, e.Name())
 		}
 	}
@@ -212,8 +213,8 @@ func cgroupsOf(t *testing.T, root, id string) []string {
 }
 
 func TestASockmapNetworkCannotBeKept(t *testing.T) {
-	spec := Spec{Network: sockmapNetworks()[0], Link: "unshaped", Profile: DefaultProfile, MTU: 1500, Pods: []int{1, 1}}
-	if _, err := Up(t.Context(), Options{Dir: stateDir(t)}, []Spec{spec}); err == nil || !strings.Contains(err.Error(), "cannot be kept") {
+	spec := state.Spec{Network: sockmapNetworks()[0], Link: "unshaped", Profile: DefaultProfile, MTU: 1500, Pods: []int{1, 1}}
+	if _, err := Up(t.Context(), Options{Dir: stateDir(t)}, []state.Spec{spec}); err == nil || !strings.Contains(err.Error(), "cannot be kept") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -9,29 +9,9 @@ import (
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
+	"github.com/cnibench/cnibench/internal/testbed/lab/wire"
 )
-
-// Spec is one cluster of a lab: nodes on a switch of their own, one network on
-// them.
-type Spec struct {
-	Network string `json:"network"`
-	Link    string `json:"link"`
-	Profile string `json:"profile"`
-	MTU     int    `json:"mtu"` // of the link, bytes
-	// Services is how many services ServiceProxy programs on each node; 0: none,
-	// by none.
-	Services     int    `json:"services,omitempty"`
-	ServiceProxy string `json:"service_proxy,omitempty"`
-	// Policies is how many policies that allow nothing stand before the network's
-	// own.
-	Policies int `json:"policies,omitempty"`
-	// IPv6 is beside IPv4 on nodes and pods.
-	IPv6 bool `json:"ipv6,omitempty"`
-	// Algorithms are the congestion controls of traffic that cannot set them itself.
-	Algorithms []string `json:"algorithms,omitempty"`
-	// Pods is the number of pods on each node; its length that of nodes.
-	Pods []int `json:"pods"`
-}
 
 // The sizes that addresses have room for.
 const (
@@ -56,7 +36,7 @@ func keyOf(c result.Cell) key {
 	return key{c.Network, c.Link, c.Profile, c.MTU, c.Services, c.ServiceProxy, c.Policies, c.Family == familyIPv6}
 }
 
-func (s Spec) key() key {
+func keyOfSpec(s state.Spec) key {
 	return key{s.Network, s.Link, s.Profile, s.MTU, s.Services, s.ServiceProxy, s.Policies, s.IPv6}
 }
 
@@ -124,8 +104,8 @@ func (p *planner) find(name string) (network.Network, error) {
 
 // specs gives the clusters that the cells need, and for each cell that cannot
 // be built here the reason.
-func (p *planner) specs(cells []result.Cell) ([]Spec, map[result.Cell]string) {
-	var specs []Spec
+func (p *planner) specs(cells []result.Cell) ([]state.Spec, map[result.Cell]string) {
+	var specs []state.Spec
 	at := map[key]int{}
 	unsupported := map[result.Cell]string{}
 	for _, c := range cells {
@@ -201,7 +181,7 @@ func (p *planner) support(c result.Cell) (client, server site, err error) {
 	if err != nil {
 		return client, server, err
 	}
-	l, err := findLink(c.Link)
+	l, err := wire.Find(c.Link)
 	if err != nil {
 		return client, server, err
 	}
@@ -217,7 +197,7 @@ func (p *planner) support(c result.Cell) (client, server site, err error) {
 	return client, server, nil
 }
 
-// familyIPv6 is the family in the words of a cell; without a word it is IPv4.
+// familyIPv6 is IPv6 as Cell.Family has it; "" is IPv4.
 const familyIPv6 = "ipv6"
 
 // checkFamily says why a network cannot carry a cell's address family.
@@ -237,7 +217,7 @@ func (p *planner) checkFamily(n network.Network, c result.Cell) error {
 
 // check says why a cluster cannot be built here.
 func (p *planner) check(n network.Network, link, profile string, mtu int) error {
-	l, err := findLink(link)
+	l, err := wire.Find(link)
 	if err != nil {
 		return err
 	}
@@ -247,7 +227,7 @@ func (p *planner) check(n network.Network, link, profile string, mtu int) error 
 	if mtu < minMTU+n.Overhead || mtu > maxMTU {
 		return fmt.Errorf("%s cannot be built on an MTU of %d (%d to %d can)", n.Name, mtu, minMTU+n.Overhead, maxMTU)
 	}
-	for _, f := range append(l.needs(), n.Needs...) {
+	for _, f := range append(l.Needs(), n.Needs...) {
 		if err := p.probe(f); err != nil {
 			return err
 		}
@@ -265,7 +245,7 @@ func (p *planner) probe(f netns.Feature) error {
 }
 
 // checkSize refuses what addresses have no room for.
-func (s Spec) checkSize() error {
+func checkSize(s state.Spec) error {
 	if len(s.Pods) < 1 || len(s.Pods) > maxNodes {
 		return fmt.Errorf("a lab of %d nodes: 1 to %d can be", len(s.Pods), maxNodes)
 	}
@@ -291,18 +271,18 @@ func podCIDR(i int) netip.Prefix {
 }
 
 // specOf is the cluster of a cell, without pods.
-func specOf(c result.Cell) Spec {
-	return Spec{
+func specOf(c result.Cell) state.Spec {
+	return state.Spec{
 		Network: c.Network, Link: c.Link, Profile: c.Profile, MTU: c.MTU,
 		Services: c.Services, ServiceProxy: c.ServiceProxy, Policies: c.Policies, IPv6: c.Family == familyIPv6,
 	}
 }
 
-// rules says what nodes have more than their network needs, after a comma.
-func (s Spec) rules() string {
+// rulesOf says what nodes have more than their network needs, after a comma.
+func rulesOf(s state.Spec) string {
 	if s.IPv6 {
 		s.IPv6 = false
-		return ", IPv6" + s.rules()
+		return ", IPv6" + rulesOf(s)
 	}
 	if r := (result.Cell{Services: s.Services, ServiceProxy: s.ServiceProxy, Policies: s.Policies}).Rules(); r != "" {
 		return ", " + r

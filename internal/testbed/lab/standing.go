@@ -14,58 +14,11 @@ import (
 
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
+	"github.com/cnibench/cnibench/internal/testbed/lab/wire"
 )
 
-// Kubernetes describes the Kubernetes of a lab that is one.
-type Kubernetes struct {
-	Name      string `json:"name"` // also the context of the kubeconfig
-	CNI       string `json:"cni"`
-	KubeProxy string `json:"kube_proxy"`
-	Link      string `json:"link"`
-	MTU       int    `json:"mtu"` // of the link, bytes
-	Nodes     int    `json:"nodes"`
-	IPv6      bool   `json:"ipv6,omitempty"`
-	// Kubeconfig is the file; Server the address in it, on this machine's
-	// loopback.
-	Kubeconfig string `json:"kubeconfig"`
-	Server     string `json:"server"`
-	// Algorithms tells that its pods may set any congestion control that this kernel
-	// has, though the machine does not allow it to everybody.
-	Algorithms bool `json:"any_congestion_control,omitempty"`
-	// Frozen tells that its processes are stopped: see SetFrozen.
-	Frozen bool `json:"frozen"`
-	// Timings is how long each part of its start took, in order of their ends.
-	Timings []Timing `json:"timings,omitempty"`
-	// Programs are its processes, containers left out.
-	Programs []Program `json:"programs,omitempty"`
-}
-
-// Timing is one part of a start. Parts run beside each other: the last to end
-// tells how long it took in all.
-type Timing struct {
-	Part    string  `json:"part"`
-	Seconds float64 `json:"seconds"` // its own
-	EndedAt float64 `json:"ended_at_seconds"`
-}
-
-// Program is a process of a lab's Kubernetes.
-type Program struct {
-	Node string   `json:"node"` // "control-plane", "node1"
-	Name string   `json:"name"`
-	PID  int      `json:"pid"`
-	Argv []string `json:"argv"`
-}
-
-// Names of what each Kubernetes of a lab has.
-const (
-	// ControlPlane is the node without pods.
-	ControlPlane = "control-plane"
-	// Holder is the program that keeps a node's mount namespace.
-	Holder = "holder"
-	// kubernetesCgroup ends the name of the cgroup of all its processes.
-	kubernetesCgroup  = "kubernetes"
-	controlPlaneIndex = 254
-)
+const controlPlaneIndex = 254
 
 // Standing is a lab of one Kubernetes while it is being made: its name, its
 // folder, its lock, its namespaces with the wires between them.
@@ -77,19 +30,19 @@ type Standing struct {
 	Control network.Node
 
 	options Options
-	state   state
-	held    *held
+	state   state.State
+	held    *state.Held
 }
 
 // Begin writes down a lab for one Kubernetes, and makes its folder alone.
-func Begin(o Options, k Kubernetes) (*Standing, error) {
+func Begin(o Options, k state.Kubernetes) (*Standing, error) {
 	if os.Getuid() != 0 {
 		return nil, errNeedsRoot()
 	}
 	if k.Nodes < 1 || k.Nodes >= controlPlaneIndex {
 		return nil, fmt.Errorf("a lab's Kubernetes has 1 to %d nodes, not %d", controlPlaneIndex-1, k.Nodes)
 	}
-	if _, err := findLink(k.Link); err != nil {
+	if _, err := wire.Find(k.Link); err != nil {
 		return nil, err
 	}
 	if k.MTU < minMTU6 || k.MTU > maxMTU {
@@ -98,27 +51,27 @@ func Begin(o Options, k Kubernetes) (*Standing, error) {
 	if err := nameIsFree(o, k.Name); err != nil {
 		return nil, err
 	}
-	st := state{
+	st := state.State{
 		Schema: 1, ID: fmt.Sprintf("%06x", rand.Uint32()&0xffffff), PID: os.Getpid(), Verb: o.Verb, Started: time.Now(),
 		Kubernetes: &k,
 	}
-	held, err := o.store().create(st)
+	held, err := o.store().Create(st)
 	if err != nil {
 		return nil, err
 	}
-	s := &Standing{Fabric: st.fabric(1), options: o, state: st, held: held}
+	s := &Standing{Fabric: st.Fabric(1), options: o, state: st, held: held}
 	for i := 1; i <= k.Nodes; i++ {
 		s.Nodes = append(s.Nodes, s.node("node"+strconv.Itoa(i), i))
 	}
-	s.Control = s.node(ControlPlane, controlPlaneIndex)
+	s.Control = s.node(state.ControlPlane, controlPlaneIndex)
 	return s, nil
 }
 
 func (s *Standing) node(name string, index int) network.Node {
 	n := network.Node{
-		Name: name, Index: index, NS: s.state.kubernetesNode(name), Device: device,
+		Name: name, Index: index, NS: s.state.KubernetesNode(name), Device: device,
 		Address: nodeAddress(index), PodCIDR: podCIDR(index), MTU: s.state.Kubernetes.MTU,
-		DataDir: filepath.Join(s.held.path, name), Switch: netns.Port{NS: s.Fabric, Device: fabricBridge},
+		DataDir: filepath.Join(s.held.Path, name), Switch: netns.Port{NS: s.Fabric, Device: wire.Bridge},
 	}
 	if s.state.Kubernetes.IPv6 {
 		n.Address6, n.PodCIDR6 = nodeAddress6(index), podCIDR6(index)
@@ -134,7 +87,7 @@ func nameIsFree(o Options, name string) error {
 	}
 	for _, l := range labs {
 		if l.Kubernetes != nil && l.Kubernetes.Name == name {
-			return fmt.Errorf("a Kubernetes %q stands already (lab %s): take it down with cnibench lab down %s, or choose another --name", name, l.ID, l.ID)
+			return fmt.Errorf("a Kubernetes %q is running already (lab %s): take it down with cnibench lab down %s, or choose another --name", name, l.ID, l.ID)
 		}
 	}
 	return nil
@@ -144,45 +97,45 @@ func nameIsFree(o Options, name string) error {
 func (s *Standing) ID() string { return s.state.ID }
 
 // Dir is the lab's folder.
-func (s *Standing) Dir() string { return s.held.path }
+func (s *Standing) Dir() string { return s.held.Path }
 
 // Kubernetes is what is written down of it.
-func (s *Standing) Kubernetes() *Kubernetes { return s.state.Kubernetes }
+func (s *Standing) Kubernetes() *state.Kubernetes { return s.state.Kubernetes }
 
 // Save writes down what has become of it.
-func (s *Standing) Save() error { return s.held.save(s.state) }
+func (s *Standing) Save() error { return s.held.Save(s.state) }
 
 // Cgroup is the path, below the top of every hierarchy of cgroups, that all its
 // processes are in or below.
-func (s *Standing) Cgroup() string { return s.state.clusterPrefix(1) + kubernetesCgroup }
+func (s *Standing) Cgroup() string { return s.state.KubernetesCgroup() }
 
 // Wire makes the namespaces and the wires between them.
 func (s *Standing) Wire(ctx context.Context) error {
 	k := s.state.Kubernetes
-	link, err := findLink(k.Link)
+	link, err := wire.Find(k.Link)
 	if err != nil {
 		return err
 	}
 	nodes := append([]network.Node{s.Control}, s.Nodes...)
 	defaults := nodeDefaults(k.IPv6)
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(makeNamespace(ctx, s.Fabric, fabricSettings()))
+	g.Go(makeNamespace(ctx, s.Fabric, wire.FabricSettings()))
 	for _, n := range nodes {
 		g.Go(makeNamespace(ctx, n.NS, defaults))
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	return wire(s.Fabric, link, k.MTU, nodes)
+	return wire.Connect(s.Fabric, link, k.MTU, nodes)
 }
 
-// Keep leaves the lab standing when this program ends, until Down.
+// Keep leaves the lab when this program ends, until Down.
 func (s *Standing) Keep() (Info, error) {
 	s.state.Kept = true
 	if err := s.Save(); err != nil {
 		return Info{}, err
 	}
-	return describe(s.state, false), s.held.release()
+	return describe(s.state, false), s.held.Release()
 }
 
 // Close takes the lab down.

@@ -25,7 +25,7 @@ func inVM(f netns.Feature) bool { return slices.Contains(featuresInVM(), f.Name)
 func testsInVM() []string {
 	all := []string{"^TestAggregatedLink", "^TestFibreDelays$", "^TestOVS", "^TestSockmap$/^" + vmName(sockmapByOVS) + "$"}
 	for _, p := range catalog.ServiceProxies() {
-		if p.Family != "" { // its first network tells, in a minute
+		if p.Family != "" { // its first network shows it, in a minute
 			all = append(all, "^TestAServiceReachesAllItsBackends$/^"+p.Name+"$/^"+vmName(familyOf(p)[0])+"$")
 			continue
 		}
