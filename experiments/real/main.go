@@ -2,7 +2,7 @@
 // recorded run of examples/real.yaml: real ÷ model inside blocks, with intervals, in the
 // traffic that gets through and in the CPU time of both ends' own processes for it.
 //
-//	cnibench run examples/real.yaml && go run ./bench/real results/latest
+//	cnibench run examples/real.yaml && go run ./experiments/real results/latest
 package main
 
 import (
