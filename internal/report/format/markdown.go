@@ -13,19 +13,6 @@ import (
 	"github.com/cnibench/cnibench/internal/report/section"
 )
 
-// WriteMarkdownPage writes a page as Markdown, nothing folded.
-func WriteMarkdownPage(w io.Writer, p page.Page) error {
-	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, "## %s\n\n%s\n", MarkdownText(p.Title), MarkdownText(p.Summary))
-	for _, s := range p.Sections {
-		fmt.Fprintf(b, "\n### %s\n", MarkdownText(s.Title))
-		for _, e := range s.Elements {
-			b.WriteString("\n" + MarkdownElement(e))
-		}
-	}
-	return b.Flush()
-}
-
 // writeMarkdown writes GitHub's Markdown, for a pull request: the answer open,
 // the rest folded.
 func writeMarkdown(w io.Writer, d *report.Document, _ screen.Options) error {
@@ -147,4 +134,17 @@ func MarkdownText(s string) string {
 		}
 	}
 	return strings.TrimSpace(b.String())
+}
+
+// WriteMarkdownPage writes a page as Markdown, nothing folded.
+func WriteMarkdownPage(w io.Writer, p page.Page) error {
+	b := bufio.NewWriter(w)
+	fmt.Fprintf(b, "## %s\n\n%s\n", MarkdownText(p.Title), MarkdownText(p.Summary))
+	for _, s := range p.Sections {
+		fmt.Fprintf(b, "\n### %s\n", MarkdownText(s.Title))
+		for _, e := range s.Elements {
+			b.WriteString("\n" + MarkdownElement(e))
+		}
+	}
+	return b.Flush()
 }

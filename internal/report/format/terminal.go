@@ -13,43 +13,6 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
-// meshLines are the meshes for a terminal: words, and with long the tables.
-func meshLines(sc screen.Screen, d *report.Document, long bool) []string {
-	var lines []string
-	for _, m := range d.Analysis.Meshes {
-		lines = append(lines, sc.Wrap(section.MeshName(d, m)+": "+section.Slowest(d, m), "", "  ")...)
-		if !long {
-			continue
-		}
-		for _, b := range section.Mesh(&report.Document{Input: report.Input{Analysis: stat.Analysis{Meshes: []stat.Mesh{m}}, Environment: d.Environment}}) {
-			if b.Table != nil {
-				lines = append(append(lines, ""), sc.Wrap(b.Table.Caption, "", "")...)
-				lines = append(lines, sc.Table(*b.Table)...)
-			}
-		}
-		lines = append(lines, "")
-	}
-	return lines
-}
-
-// noiseLines is the section for a terminal.
-func noiseLines(sc screen.Screen, d *report.Document) []string {
-	var lines []string
-	for _, b := range section.Noise(d) {
-		lines = append(lines, "")
-		if b.Para != "" {
-			lines = append(lines, sc.Wrap(b.Para, "", "")...)
-		}
-		for _, item := range b.List {
-			lines = append(lines, sc.Wrap(item, "", "")...)
-		}
-		if b.Table != nil {
-			lines = append(lines, sc.Table(*b.Table)...)
-		}
-	}
-	return lines
-}
-
 // writeLong writes all that a terminal can show: the tables of efficiency, then
 // in words what they cannot show.
 func writeLong(w io.Writer, d *report.Document, opt screen.Options) error {
@@ -158,4 +121,41 @@ func verdict(d *report.Document, g *report.Group, t result.Cell) string {
 		return t.Traffic() + ": tied: " + strings.Join(tied, "; ") + "."
 	}
 	return ""
+}
+
+// meshLines are the meshes for a terminal: words, and with long the tables.
+func meshLines(sc screen.Screen, d *report.Document, long bool) []string {
+	var lines []string
+	for _, m := range d.Analysis.Meshes {
+		lines = append(lines, sc.Wrap(section.MeshName(d, m)+": "+section.Slowest(d, m), "", "  ")...)
+		if !long {
+			continue
+		}
+		for _, b := range section.Mesh(&report.Document{Input: report.Input{Analysis: stat.Analysis{Meshes: []stat.Mesh{m}}, Environment: d.Environment}}) {
+			if b.Table != nil {
+				lines = append(append(lines, ""), sc.Wrap(b.Table.Caption, "", "")...)
+				lines = append(lines, sc.Table(*b.Table)...)
+			}
+		}
+		lines = append(lines, "")
+	}
+	return lines
+}
+
+// noiseLines is the section for a terminal.
+func noiseLines(sc screen.Screen, d *report.Document) []string {
+	var lines []string
+	for _, b := range section.Noise(d) {
+		lines = append(lines, "")
+		if b.Para != "" {
+			lines = append(lines, sc.Wrap(b.Para, "", "")...)
+		}
+		for _, item := range b.List {
+			lines = append(lines, sc.Wrap(item, "", "")...)
+		}
+		if b.Table != nil {
+			lines = append(lines, sc.Table(*b.Table)...)
+		}
+	}
+	return lines
 }

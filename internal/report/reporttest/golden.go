@@ -13,6 +13,7 @@ import (
 	"testing"
 )
 
+// DataScript is the element of a page that has its data.
 var DataScript = regexp.MustCompile(`(?s)<script type="text/plain" id="data">(.*?)</script>`)
 
 // DataJSON is the data of a page, unpacked.
@@ -37,6 +38,7 @@ func DataJSON(t testing.TB, page string) []byte {
 	return text
 }
 
+// OwnScript is the script of a page.
 var OwnScript = regexp.MustCompile(`(?s)<script>.*</script>`)
 
 // Bare is a page without its style and script, and its data in plain text.

@@ -9,6 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
+// Evil is what a stranger might name a network to harm whoever reads a report.
 const Evil = `<script>document.title="pwned"</script>"'=` + "`|@all\x1b[31m\u202e"
 
 // Hostile has evil in every string that comes from outside.

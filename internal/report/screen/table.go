@@ -8,6 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/report/page"
 )
 
+// How tables are laid out. Widths are columns of the screen; ColumnGap is what is
+// between two columns of a table.
 const (
 	ColumnGap    = "  "
 	widestHead   = 20 // longer headings are broken

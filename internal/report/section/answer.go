@@ -11,14 +11,6 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// label names a traffic and what it is judged by.
-func label(g *report.Group, t result.Cell) string {
-	if m, ok := g.Primary(t); ok {
-		return t.Traffic() + ", " + m.Label
-	}
-	return t.Traffic()
-}
-
 // answer says in a sentence or two per traffic which network leads, and which
 // are tied.
 func answer(d *report.Document) []page.Element {
@@ -264,3 +256,11 @@ func Progress(d *report.Document) []string {
 }
 
 func more(s stat.CellSummary) int { return max(0, s.Progress.BlocksNeeded-s.Progress.Blocks) }
+
+// label names a traffic and what it is judged by.
+func label(g *report.Group, t result.Cell) string {
+	if m, ok := g.Primary(t); ok {
+		return t.Traffic() + ", " + m.Label
+	}
+	return t.Traffic()
+}

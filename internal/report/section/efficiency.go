@@ -9,14 +9,6 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
-// places says the places that a ranked network may hold: "2", "2–4".
-func places(r stat.Ranked) string {
-	if r.RankTo > r.Rank {
-		return fmt.Sprintf("%d–%d", r.Rank, r.RankTo)
-	}
-	return fmt.Sprint(r.Rank)
-}
-
 // efficiency is one table per group: networks × traffics. A traffic without a
 // baseline shows its absolute values.
 func efficiency(d *report.Document) []page.Element {
@@ -132,4 +124,12 @@ func absoluteField(s stat.CellSummary, metric string) page.Field {
 	}
 	m, _ := report.FindMetric(metric)
 	return page.Field{Text: m.Format(e.Value, report.Halfwidth(e)), Value: &e.Value}
+}
+
+// places says the places that a ranked network may hold: "2", "2–4".
+func places(r stat.Ranked) string {
+	if r.RankTo > r.Rank {
+		return fmt.Sprintf("%d–%d", r.Rank, r.RankTo)
+	}
+	return fmt.Sprint(r.Rank)
 }

@@ -9,28 +9,6 @@ import (
 	"github.com/cnibench/cnibench/internal/report/page"
 )
 
-// WarningCounts says how many doubts there are, by their names.
-func WarningCounts(d *report.Document) string {
-	var parts []string
-	for _, w := range d.Analysis.Warnings {
-		s := string(w.Code)
-		if len(w.Cells) > 0 {
-			s += " (" + report.Count(len(w.Cells), "cell", "cells") + ")"
-		}
-		parts = append(parts, s)
-	}
-	if n := len(Changed(d)); n > 0 {
-		parts = append(parts, fmt.Sprintf("settings changed (%d)", n))
-	}
-	if s := SampleWarnings(d); len(s) > 0 {
-		parts = append(parts, fmt.Sprintf("remarks of samples (%d)", len(s)))
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return report.Count(len(parts), "warning", "warnings") + ": " + strings.Join(parts, ", ") + "."
-}
-
 // warnings is every doubt about the numbers, with its cure, and the cells that
 // it is about.
 func warnings(d *report.Document) []page.Element {
@@ -87,4 +65,26 @@ func SampleWarnings(d *report.Document) []Counted {
 type Counted struct {
 	What string
 	N    int
+}
+
+// WarningCounts says how many doubts there are, by their names.
+func WarningCounts(d *report.Document) string {
+	var parts []string
+	for _, w := range d.Analysis.Warnings {
+		s := string(w.Code)
+		if len(w.Cells) > 0 {
+			s += " (" + report.Count(len(w.Cells), "cell", "cells") + ")"
+		}
+		parts = append(parts, s)
+	}
+	if n := len(Changed(d)); n > 0 {
+		parts = append(parts, fmt.Sprintf("settings changed (%d)", n))
+	}
+	if s := SampleWarnings(d); len(s) > 0 {
+		parts = append(parts, fmt.Sprintf("remarks of samples (%d)", len(s)))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return report.Count(len(parts), "warning", "warnings") + ": " + strings.Join(parts, ", ") + "."
 }
