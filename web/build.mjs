@@ -42,5 +42,5 @@ const head = '/*\nThe report of cnibench (Apache-2.0) with parts of the packages
 const script = head + result.outputFiles[0].text;
 if (/<\/script|<!--/i.test(script) || script.includes('\r')) throw new Error('the bundle cannot stand inside a page: it has </script, <!-- or a carriage return');
 
-writeFileSync(target ? join(target, 'report.js') : join(here, '../internal/report/templates/report.js'), script);
+writeFileSync(target ? join(target, 'report.js') : join(here, '../internal/report/format/templates/report.js'), script);
 writeFileSync(join(target || here, 'LICENSES.txt'), licences);

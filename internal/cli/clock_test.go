@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/cli"
 	"github.com/cnibench/cnibench/internal/fault"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/format"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -64,9 +64,9 @@ func TestReportsOfClocksThatJump(t *testing.T) {
 		}
 		return strings.ReplaceAll(out.String(), dir, "DIR")
 	}
-	for _, format := range report.Formats() {
-		if text := shown(jumped, "--format", format); text == "" {
-			t.Errorf("%s: %.300s", format, text)
+	for _, name := range format.Names() {
+		if text := shown(jumped, "--format", name); text == "" {
+			t.Errorf("%s: %.300s", name, text)
 		}
 	}
 	if a, b := shown(steady, "--format", "csv"), shown(jumped, "--format", "csv"); a != b {

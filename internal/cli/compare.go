@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/compare"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
 )
@@ -88,9 +88,9 @@ func compareCommand(stdout, stderr io.Writer) *cobra.Command {
 	return cmd
 }
 
-// comparisonFormats are those of a comparison: one more than package report has.
+// comparisonFormats are those of a comparison: one more than package compare has.
 func comparisonFormats() []string {
-	rest := slices.DeleteFunc(report.ComparisonFormats(), func(f string) bool { return f == formatTerminal || f == formatJSON })
+	rest := slices.DeleteFunc(compare.Formats(), func(f string) bool { return f == formatTerminal || f == formatJSON })
 	return append([]string{formatTerminal, formatJSON, formatYAML}, rest...)
 }
 
@@ -98,7 +98,7 @@ func writeComparison(stdout io.Writer, file, format string, c stat.Comparison) e
 	opt := reportOptions(stdout)
 	opt.Color = opt.Color && file == ""
 	return printTo(stdout, file, func(w io.Writer) error {
-		return inFormat(w, format, func(w io.Writer, format string) error { return report.WriteComparison(w, format, c, opt) })
+		return inFormat(w, format, func(w io.Writer, format string) error { return compare.Write(w, format, c, opt) })
 	})
 }
 

@@ -9,7 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/flame"
-	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/explain"
+	"github.com/cnibench/cnibench/internal/report/format"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -40,22 +41,22 @@ go tool pprof and for programs that draw flame graphs.`,
   cnibench explain results/latest --pprof stacks.pb.gz --folded stacks.folded`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			format, _, err := out.resolve(cmd.Flags())
+			name, _, err := out.resolve(cmd.Flags())
 			if err != nil {
 				return err
 			}
-			in, err := readInput(args[0], report.Needs{})
+			in, err := readInput(args[0], format.Needs{})
 			if err != nil {
 				return usageError{err}
 			}
 			if err := exportStacks(args[0], pprofFile, foldedFile); err != nil {
 				return err
 			}
-			return inFormat(stdout, format, func(w io.Writer, format string) error {
-				if format == formatJSON {
-					return report.ExplainJSON(w, in)
+			return inFormat(stdout, name, func(w io.Writer, name string) error {
+				if name == formatJSON {
+					return explain.WriteJSON(w, in)
 				}
-				return report.Explain(w, in, reportOptions(stdout))
+				return explain.Write(w, in, reportOptions(stdout))
 			})
 		},
 	}

@@ -4,7 +4,8 @@ import (
 	"io"
 
 	"github.com/cnibench/cnibench/internal/live"
-	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/format"
+	"github.com/cnibench/cnibench/internal/report/screen"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -17,11 +18,11 @@ type liveProgress struct {
 // showLive serves the report of the result directory while it grows.
 func showLive(name string, into results, seen *progress) (liveProgress, error) {
 	s, err := live.Start(name, len(into.recorded), func(w io.Writer) error {
-		in, err := readInput(into.dir.Path, report.Needs{})
+		in, err := readInput(into.dir.Path, format.Needs{})
 		if err != nil {
 			return err
 		}
-		return report.Write(w, "html", in, report.Options{})
+		return format.Write(w, "html", in, screen.Options{})
 	})
 	if err != nil {
 		return liveProgress{}, err

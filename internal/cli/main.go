@@ -110,7 +110,7 @@ func printError(w io.Writer, err error) {
 
 // Root is the tree of commands.
 func Root(stdout, stderr io.Writer) *cobra.Command {
-	said, results := &messages{w: stderr}, &screen{w: stdout}
+	said, results := &messages{w: stderr}, &resultWriter{w: stdout}
 	root := &cobra.Command{
 		Use:   "cnibench",
 		Short: "measure what a Kubernetes pod network costs",

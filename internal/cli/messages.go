@@ -20,7 +20,7 @@ func (m *messages) Write(p []byte) (int, error) {
 // silences it.
 func screenOf(w io.Writer) io.Writer {
 	switch s := w.(type) {
-	case *screen:
+	case *resultWriter:
 		return s.w
 	case *messages:
 		if s.quiet {

@@ -83,7 +83,7 @@ func TestColor(t *testing.T) {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}
-	if !terminalOf(&screen{w: io.Discard, color: colorAlways}).color {
+	if !terminalOf(&resultWriter{w: io.Discard, color: colorAlways}).color {
 		t.Error("--color always has no effect on what is no terminal")
 	}
 }

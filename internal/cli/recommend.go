@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/recommend"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
 )
@@ -79,7 +79,7 @@ is smallest. There are no weights. The rules are in docs/recommend.md.`,
 				return usageError{err}
 			}
 			return inFormat(stdout, format, func(w io.Writer, format string) error {
-				return report.WriteRecommendation(w, rec, env, format == formatJSON, reportOptions(stdout))
+				return recommend.Write(w, rec, env, format == formatJSON, reportOptions(stdout))
 			})
 		},
 	}

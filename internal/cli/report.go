@@ -13,6 +13,8 @@ import (
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/format"
+	"github.com/cnibench/cnibench/internal/report/screen"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/internal/workload"
@@ -35,23 +37,23 @@ and dashboards/grafana.json reads it.`,
   cnibench report results/latest -o html --to report.html`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			format, file, err := out.resolve(cmd.Flags())
+			name, file, err := out.resolve(cmd.Flags())
 			if err != nil {
 				return err
 			}
-			if long && format != formatTerminal && format != formatWide {
-				return usageError{fmt.Errorf("--long is for the terminal: %s is always complete", format)}
+			if long && name != formatTerminal && name != formatWide {
+				return usageError{fmt.Errorf("--long is for the terminal: %s is always complete", name)}
 			}
-			in, err := readInput(args[0], report.NeedsOf(format))
+			in, err := readInput(args[0], format.NeedsOf(name))
 			if err != nil {
 				return usageError{err}
 			}
 			opt := reportOptions(stdout)
 			if file != "" {
-				opt = report.Options{Width: 80}
+				opt = screen.Options{Width: 80}
 			}
 			opt.Long = long
-			return printTo(stdout, file, func(w io.Writer) error { return printReport(w, format, in, opt) })
+			return printTo(stdout, file, func(w io.Writer) error { return printReport(w, name, in, opt) })
 		},
 	}
 	out.add(cmd.Flags(), reportFormats())
@@ -61,18 +63,18 @@ and dashboards/grafana.json reads it.`,
 	return cmd
 }
 
-// reportFormats are those of a report: two more than package report has.
+// reportFormats are those of a report: two more than package format has.
 func reportFormats() []string {
-	rest := slices.DeleteFunc(report.Formats(), func(f string) bool { return f == formatTerminal || f == formatJSON })
+	rest := slices.DeleteFunc(format.Names(), func(f string) bool { return f == formatTerminal || f == formatJSON })
 	return append([]string{formatTerminal, formatWide, formatJSON, formatYAML}, rest...)
 }
 
 // printReport writes a report in one of reportFormats.
-func printReport(w io.Writer, format string, in report.Input, opt report.Options) error {
-	if format == formatWide {
-		format, opt.Long = formatTerminal, true
+func printReport(w io.Writer, name string, in report.Input, opt screen.Options) error {
+	if name == formatWide {
+		name, opt.Long = formatTerminal, true
 	}
-	return inFormat(w, format, func(w io.Writer, format string) error { return report.Write(w, format, in, opt) })
+	return inFormat(w, name, func(w io.Writer, name string) error { return format.Write(w, name, in, opt) })
 }
 
 // recordedKnown is known for the copy of a campaign in a result directory.
@@ -87,7 +89,7 @@ const reportGCPercent = 25
 
 // readInput reads a result directory and analyses it. The records are not held:
 // what an analysis needs of them is a tenth.
-func readInput(dir string, want report.Needs) (report.Input, error) {
+func readInput(dir string, want format.Needs) (report.Input, error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(reportGCPercent))
 	rec, c, err := describe(dir)
 	if err != nil {
@@ -183,14 +185,14 @@ func (j judge) Done(n int) map[result.Cell]bool {
 	return done
 }
 
-func reportOptions(w io.Writer) report.Options {
+func reportOptions(w io.Writer) screen.Options {
 	t := terminalOf(w)
-	return report.Options{Width: t.width, Color: t.color, Unicode: t.unicode}
+	return screen.Options{Width: t.width, Color: t.color, Unicode: t.unicode}
 }
 
-func writeReport(path, format string, in report.Input, opt report.Options) error {
+func writeReport(path, name string, in report.Input, opt screen.Options) error {
 	var buf bytes.Buffer
-	if err := report.Write(&buf, format, in, opt); err != nil {
+	if err := format.Write(&buf, name, in, opt); err != nil {
 		return err
 	}
 	return result.WriteFile(path, buf.Bytes())

@@ -19,7 +19,8 @@ import (
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/paper"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/reproduction"
+	"github.com/cnibench/cnibench/internal/report/screen"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/scratch"
 	"github.com/cnibench/cnibench/internal/stat"
@@ -227,7 +228,7 @@ func (f reproduceFlags) show(p paper.Paper, from, into string, stdout, stderr io
 		}
 	}
 	return inFormat(stdout, f.run.format, func(w io.Writer, format string) error {
-		return report.WriteReproduction(w, format, out, reportOptions(stdout))
+		return reproduction.Write(w, format, out, reportOptions(stdout))
 	})
 }
 
@@ -252,7 +253,7 @@ func recordedResults(p paper.Paper, dir string) (*paper.Results, error) {
 func writeReproduction(dir string, r paper.Reproduction, stderr io.Writer) error {
 	for file, format := range map[string]string{reproductionHTML: "html", reproductionMarkdown: "markdown"} {
 		var buf bytes.Buffer
-		if err := report.WriteReproduction(&buf, format, r, report.Options{}); err != nil {
+		if err := reproduction.Write(&buf, format, r, screen.Options{}); err != nil {
 			return err
 		}
 		if err := os.MkdirAll(dir, 0o755); err != nil {

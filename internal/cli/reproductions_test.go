@@ -17,7 +17,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/cli"
 	"github.com/cnibench/cnibench/internal/paper"
-	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/reproduction"
 	"github.com/cnibench/cnibench/papers"
 )
 
@@ -206,7 +206,7 @@ func studyText(r paper.Reproduction) string {
 	for _, w := range paper.Outcomes() {
 		counts = append(counts, fmt.Sprintf("%d %s", r.Count(w), w))
 	}
-	fmt.Fprintf(&b, "%d findings and numbers: %s. Up to %d blocks, recorded %s.\n\n", len(r.Counted()), strings.Join(counts, ", "), r.Blocks, report.RecordedWords(r.Recorded))
+	fmt.Fprintf(&b, "%d findings and numbers: %s. Up to %d blocks, recorded %s.\n\n", len(r.Counted()), strings.Join(counts, ", "), r.Blocks, reproduction.RecordedWords(r.Recorded))
 	fmt.Fprintf(&b, "Measure it again: `%s`. ", recordedWith(p.ID))
 	fmt.Fprintf(&b, "[Every sentence and its claim](../papers/%s/README.md).\n", p.ID)
 	for _, name := range slices.Sorted(maps.Keys(r.Untaken)) {
@@ -214,7 +214,7 @@ func studyText(r paper.Reproduction) string {
 	}
 	b.WriteString("\n| claim | kind | published | ours | verdict |\n|---|---|---|---|---|\n")
 	for _, v := range r.Verdicts {
-		fmt.Fprintf(&b, "%s | %s | %s | %s | %s |\n", verdictRow(v), v.Claim.Kind, escaped(v.Claim.Published), escaped(report.OursWords(v)), v.Outcome)
+		fmt.Fprintf(&b, "%s | %s | %s | %s | %s |\n", verdictRow(v), v.Claim.Kind, escaped(v.Claim.Published), escaped(reproduction.OursWords(v)), v.Outcome)
 	}
 	var known []string
 	for _, v := range r.Verdicts {

@@ -19,6 +19,8 @@ import (
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/format"
+	"github.com/cnibench/cnibench/internal/report/screen"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed"
 )
@@ -262,20 +264,20 @@ func measure(ctx context.Context, c campaign.Campaign, on testbed.Testbed, into 
 }
 
 // showRun writes report.html and prints the answer.
-func showRun(dir string, sum bench.Summary, format string, stdout, stderr io.Writer) error {
-	in, err := readInput(dir, report.NeedsOf("html"))
+func showRun(dir string, sum bench.Summary, name string, stdout, stderr io.Writer) error {
+	in, err := readInput(dir, format.NeedsOf("html"))
 	if err != nil {
 		return err
 	}
 	html := filepath.Join(dir, result.ReportFile)
-	if err := writeReport(html, "html", in, report.Options{}); err != nil {
+	if err := writeReport(html, "html", in, screen.Options{}); err != nil {
 		return err
 	}
 	fmt.Fprintf(stderr, "stopped after %d blocks: %s\n", sum.Blocks, sum.Stopped)
 	if sum.WallSeconds > 0 {
 		fmt.Fprintf(stderr, "%.0f %% of the time was spent measuring (warm-up and window, from the third block on)\n", 100*sum.MeasuringSeconds/sum.WallSeconds)
 	}
-	if err := printReport(stdout, format, in, reportOptions(stdout)); err != nil {
+	if err := printReport(stdout, name, in, reportOptions(stdout)); err != nil {
 		return err
 	}
 	fmt.Fprintf(stderr, "report: %s\n", html)

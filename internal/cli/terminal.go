@@ -17,13 +17,13 @@ const (
 
 func colors() []string { return []string{colorAuto, colorAlways, colorNever} }
 
-// screen is where results go, with what --color asks for.
-type screen struct {
+// resultWriter is where results go, with what --color asks for.
+type resultWriter struct {
 	w     io.Writer
 	color string
 }
 
-func (s *screen) Write(p []byte) (int, error) { return s.w.Write(p) }
+func (s *resultWriter) Write(p []byte) (int, error) { return s.w.Write(p) }
 
 // terminal tells what a stream can show.
 type terminal struct {
@@ -67,7 +67,7 @@ func isColored(mode string, isTTY bool, getenv func(string) string) bool {
 
 // colorOf is the value of --color for a stream.
 func colorOf(w io.Writer) string {
-	if s, ok := w.(*screen); ok {
+	if s, ok := w.(*resultWriter); ok {
 		return s.color
 	}
 	return colorAuto

@@ -36,7 +36,7 @@ func TestWeb(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for made, committed := range map[string]string{"report.js": "internal/report/templates/report.js", "LICENSES.txt": "web/LICENSES.txt"} {
+	for made, committed := range map[string]string{"report.js": "internal/report/format/templates/report.js", "LICENSES.txt": "web/LICENSES.txt"} {
 		got, err := os.ReadFile(filepath.Join(dir, made))
 		if err != nil {
 			t.Fatal(err)

@@ -1,94 +1,59 @@
+// Package report is what all reports of a campaign are made from: its records and
+// their analysis, sorted for showing, and the words that name networks, places and
+// cells. It computes no statistic and reads no file: every figure comes from stat.
+//
+// A report is sections (package section) made of elements (package page) that know no
+// format; each format (package format) writes the elements in its own way, so that all
+// say the same.
 package report
 
 import (
-	"cmp"
-	"math"
 	"slices"
 
+	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/flame"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
-	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// document is the input, sorted for showing.
-type document struct {
+// Input is what a report is made from. Only Analysis is needed; what else is
+// absent is said to be.
+type Input struct {
+	Campaign campaign.Campaign
+	Plan     plan.Plan
+	// Environment is nil where the run ended before its testbed stood.
+	Environment *result.Environment
+	// Tally is what is told of the records beside their analysis.
+	Tally    Tally
+	Analysis stat.Analysis
+	Flames   Flames
+	// Dir is the result directory, for the places and commands that the report
+	// names; "" leaves them out.
+	Dir string
+	// Version is that of this program.
+	Version string
+}
+
+// Document is the input, sorted for showing.
+type Document struct {
 	Input
-	groups []*group
-	// unmeasured are the planned cells that have no record at all.
-	unmeasured []result.Cell
+	Groups []*Group
+	// Unmeasured are the planned cells that have no record at all.
+	Unmeasured []result.Cell
 }
 
-// place is what the cells of a group have in common.
-type place struct {
-	path, placement, link, profile string
-	mtu                            int
-	rules                          rules
-}
-
-// rules is what nodes are programmed with beside what the network needs.
-type rules struct {
-	services     int
-	serviceProxy string
-	policies     int
-}
-
-// group is one table: networks × traffics at one place.
-type group struct {
-	place    place
-	networks []string
-	// clusters has the cluster of each network that is of one: a network has
-	// another name in each (plan.Cells).
-	clusters map[string]string
-	// traffics are cells with nothing but the workload's factors.
-	traffics  []result.Cell
-	cells     map[result.Cell]stat.CellSummary
-	baselines map[result.Cell]stat.CellSummary // by traffic with a cluster
-	rankings  map[result.Cell][]stat.Ranking   // by traffic
-}
-
-func placeOf(c result.Cell) place {
-	return place{c.Path, c.Placement, c.Link, c.Profile, c.MTU, rules{c.Services, c.ServiceProxy, c.Policies}}
-}
-
-func trafficOf(c result.Cell) result.Cell {
-	c.Network, c.Cluster, c.Path, c.Placement, c.Link, c.Profile, c.MTU = "", "", "", "", "", "", 0
-	c.Services, c.ServiceProxy, c.Policies = 0, "", 0
-	return c
-}
-
-// at is the cell of a network and a traffic in the group.
-func (g *group) at(network string, traffic result.Cell) result.Cell {
-	p := g.place
-	traffic.Cluster = g.clusters[network]
-	traffic.Network, traffic.Path, traffic.Placement, traffic.Link, traffic.Profile, traffic.MTU =
-		network, p.path, p.placement, p.link, p.profile, p.mtu
-	traffic.Services, traffic.ServiceProxy, traffic.Policies = p.rules.services, p.rules.serviceProxy, p.rules.policies
-	return traffic
-}
-
-// of is a traffic in the group, whatever the network.
-func (g *group) of(traffic result.Cell) *result.Cell {
-	c := g.at("", traffic)
-	return &c
-}
-
-// cell is the summary of a network and a traffic; one without any record has
-// nothing but its Cell.
-func (g *group) cell(network string, traffic result.Cell) (stat.CellSummary, bool) {
-	s, ok := g.cells[g.at(network, traffic)]
-	return s, ok
-}
-
-func newDocument(in Input) *document {
-	d := &document{Input: in}
+// New sorts an input for showing.
+func New(in Input) *Document {
+	d := &Document{Input: in}
 	all := slices.Clone(in.Analysis.Cells)
 	for _, c := range in.Plan.Cells {
 		if _, ok := in.Analysis.Cell(c); !ok {
-			d.unmeasured = append(d.unmeasured, c)
+			d.Unmeasured = append(d.Unmeasured, c)
 			all = append(all, stat.CellSummary{Cell: c})
 		}
 	}
-	slices.SortFunc(d.unmeasured, result.Cell.Compare)
+	slices.SortFunc(d.Unmeasured, result.Cell.Compare)
 	slices.SortFunc(all, func(a, b stat.CellSummary) int { return a.Cell.Compare(b.Cell) })
 	byCell, leanedOn := map[result.Cell]stat.CellSummary{}, map[result.Cell]bool{}
 	for _, s := range all {
@@ -97,7 +62,7 @@ func newDocument(in Input) *document {
 			leanedOn[s.Cell.Baseline()] = true
 		}
 	}
-	byPlace := map[place]*group{}
+	byPlace := map[Place]*Group{}
 	for _, s := range all {
 		if leanedOn[s.Cell] {
 			continue // shown as the baseline of others
@@ -105,152 +70,67 @@ func newDocument(in Input) *document {
 		if s.Cell.IsPair() {
 			continue // shown as a mesh
 		}
-		p := placeOf(s.Cell)
+		p := PlaceOf(s.Cell)
 		g := byPlace[p]
 		if g == nil {
-			g = &group{place: p, clusters: map[string]string{}, cells: map[result.Cell]stat.CellSummary{}, baselines: map[result.Cell]stat.CellSummary{}, rankings: map[result.Cell][]stat.Ranking{}}
+			g = &Group{Place: p, Clusters: map[string]string{}, cells: map[result.Cell]stat.CellSummary{}, Baselines: map[result.Cell]stat.CellSummary{}, Rankings: map[result.Cell][]stat.Ranking{}}
 			byPlace[p] = g
-			d.groups = append(d.groups, g)
+			d.Groups = append(d.Groups, g)
 		}
 		g.add(s, byCell)
 	}
 	for _, r := range in.Analysis.Rankings {
-		if g := byPlace[placeOf(r.Group)]; g != nil {
-			t := trafficOf(r.Group)
-			g.rankings[t] = append(g.rankings[t], r)
+		if g := byPlace[PlaceOf(r.Group)]; g != nil {
+			t := TrafficOf(r.Group)
+			g.Rankings[t] = append(g.Rankings[t], r)
 		}
 	}
-	for _, g := range d.groups {
+	for _, g := range d.Groups {
 		g.sort()
 	}
 	return d
 }
 
-func (g *group) add(s stat.CellSummary, byCell map[result.Cell]stat.CellSummary) {
-	t := trafficOf(s.Cell)
-	g.cells[s.Cell] = s
-	if !slices.Contains(g.networks, s.Cell.Network) {
-		g.networks = append(g.networks, s.Cell.Network)
-		g.clusters[s.Cell.Network] = s.Cell.Cluster
-	}
-	if !slices.Contains(g.traffics, t) {
-		g.traffics = append(g.traffics, t)
-	}
-	if b, ok := byCell[s.Cell.Baseline()]; ok && !s.Cell.IsBaseline() {
-		g.baselines[inCluster(t, s.Cell.Cluster)] = b
-	}
-}
-
-// inCluster is a traffic in a cluster: what baselines are known by.
-func inCluster(traffic result.Cell, cluster string) result.Cell {
-	traffic.Cluster = cluster
-	return traffic
-}
-
-// baseClusters are the clusters that have a baseline, sorted; "" where the
-// testbed is none.
-func (g *group) baseClusters() []string {
-	var out []string
-	for t := range g.baselines {
-		if !slices.Contains(out, t.Cluster) {
-			out = append(out, t.Cluster)
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
-// hostOf names the bare network of a cluster.
-func hostOf(cluster string) string {
-	if cluster == "" {
-		return result.HostNetwork
-	}
-	return result.HostNetwork + " of " + cluster
-}
-
-// sort puts the networks in the order of the first ranking, then of their names.
-func (g *group) sort() {
-	slices.SortFunc(g.traffics, result.Cell.Compare)
-	order := map[string]int{}
-	for _, t := range g.traffics {
-		for _, r := range g.rankings[t] {
-			for i, n := range r.Ranked {
-				if _, ok := order[n.Network]; !ok && !r.LinkBound {
-					order[n.Network] = i + 1
-				}
-			}
-		}
-		if len(order) > 0 {
-			break
-		}
-	}
-	last := len(g.networks) + 1
-	slices.SortStableFunc(g.networks, func(a, b string) int {
-		return cmp.Or(cmp.Compare(cmp.Or(order[a], last), cmp.Or(order[b], last)), cmp.Compare(a, b))
-	})
-}
-
-// hasEfficiency tells whether any network's efficiency is known for a traffic.
-func (g *group) hasEfficiency(t result.Cell) bool {
-	for _, n := range g.networks {
-		if s, ok := g.cell(n, t); ok && s.Efficiency != nil {
-			return true
-		}
-	}
-	return false
-}
-
-// primary is the metric that a traffic is judged by in the group.
-func (g *group) primary(t result.Cell) (unit.Metric, bool) {
-	for _, n := range g.networks {
-		if s, ok := g.cell(n, t); ok && s.Primary != "" {
-			return findMetric(s.Primary)
-		}
-	}
-	return unit.Metric{}, false
-}
-
-// findMetric finds a measured or derived metric.
-func findMetric(name string) (unit.Metric, bool) {
-	if m, ok := unit.FindMetric(name); ok {
-		return m, true
-	}
-	for _, m := range stat.Derived() {
-		if m.Name == name {
-			return m, true
-		}
-	}
-	return unit.Metric{Name: name, Label: name}, false
-}
-
-// metrics is every metric in the order in which reports show them.
-func metrics() []unit.Metric { return append(unit.Metrics(), stat.Derived()...) }
-
-// halfwidth is half the width of e's interval, in e's unit; NaN without one.
-func halfwidth(e stat.Estimate) float64 {
-	low, high, ok := e.Interval()
-	if !ok {
-		return math.NaN()
-	}
-	return (high - low) / 2
-}
-
 // The states of a cell.
 const (
-	measured    = "measured"
-	unsupported = "unsupported"
-	failed      = "failed"
-	unmeasured  = "not measured"
+	StateMeasured    = "measured"
+	StateUnsupported = "unsupported"
+	StateFailed      = "failed"
+	StateUnmeasured  = "not measured"
 )
 
-func state(s stat.CellSummary) string {
+// StateOf is the state of a cell: one of the constants above.
+func StateOf(s stat.CellSummary) string {
 	switch {
 	case s.OK > 0:
-		return measured
+		return StateMeasured
 	case s.Unsupported != "":
-		return unsupported
+		return StateUnsupported
 	case s.Failed > 0:
-		return failed
+		return StateFailed
 	}
-	return unmeasured
+	return StateUnmeasured
+}
+
+// Flames is the kernel's stacks of a campaign.
+type Flames struct {
+	Graphs []flame.Graph
+	// Alike says what the cells of one graph do not have in common; "" where each
+	// is of one cell.
+	Alike string
+	// Trouble says why some stacks are not in the graphs; "" where all are.
+	Trouble string
+}
+
+// Networks are those of the report in the order of their colours.
+func (d *Document) Networks() []string {
+	out := []string{result.HostNetwork}
+	for _, g := range d.Groups {
+		for _, n := range g.Networks {
+			if !slices.Contains(out, n) {
+				out = append(out, n)
+			}
+		}
+	}
+	return out
 }

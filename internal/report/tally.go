@@ -1,6 +1,8 @@
 package report
 
-import "github.com/cnibench/cnibench/internal/result"
+import (
+	"github.com/cnibench/cnibench/internal/result"
+)
 
 // Tally counts records, and what they say of themselves. Its zero value has
 // none.

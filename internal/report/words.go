@@ -4,62 +4,64 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
-	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// modelMark follows the name of a network that is a model.
-const modelMark = "*"
+// ModelMark follows the name of a network that is a model.
+const ModelMark = "*"
 
-// name is a network's name as tables show it.
-func (d *document) name(network string) string {
-	if d.rebuilt(network) {
-		return network + modelMark
+// Name is a network's name as tables show it.
+func (d *Document) Name(network string) string {
+	if d.Rebuilt(network) {
+		return network + ModelMark
 	}
 	return network
 }
 
-func (d *document) names(networks []string) []string {
+// Names are networks as tables show them.
+func (d *Document) Names(networks []string) []string {
 	var out []string
 	for _, n := range networks {
-		out = append(out, d.name(n))
+		out = append(out, d.Name(n))
 	}
 	return out
 }
 
-// model is what a network was modelled on; "" for one that is what it says.
-func (d *document) model(network string) string {
+// Model is what a network was modelled on; "" for one that is what it says.
+func (d *Document) Model(network string) string {
 	if d.Environment == nil {
 		return ""
 	}
 	return d.Environment.Networks[network].Model
 }
 
-// rebuilt reports whether cnibench rebuilt a network's datapath.
-func (d *document) rebuilt(network string) bool {
+// Rebuilt reports whether cnibench rebuilt a network's datapath.
+func (d *Document) Rebuilt(network string) bool {
 	return d.Environment != nil && d.Environment.Networks[network].Rebuilt()
 }
 
-// models says, once for each model in the report, what it is.
-func (d *document) models() []string {
+// Models says, once for each model in the report, what it is.
+func (d *Document) Models() []string {
 	if d.Environment == nil {
 		return nil
 	}
 	seen := map[string]bool{}
-	for _, g := range d.groups {
-		for _, n := range g.networks {
+	for _, g := range d.Groups {
+		for _, n := range g.Networks {
 			seen[n] = true
 		}
 	}
 	var out []string
-	for _, n := range sortedKeys(d.Environment.Networks) {
+	for _, n := range SortedKeys(d.Environment.Networks) {
 		if f := d.Environment.Networks[n]; f.Rebuilt() && seen[n] {
 			out = append(out, after(n, f))
 		}
 	}
-	for _, p := range sortedKeys(d.Environment.ServiceProxies) {
+	for _, p := range SortedKeys(d.Environment.ServiceProxies) {
 		out = append(out, after("services by "+p, d.Environment.ServiceProxies[p]))
 	}
 	return out
@@ -77,101 +79,26 @@ func after(name string, f result.NetworkFacts) string {
 	return s
 }
 
-// title says where a group's traffic went.
-func (g *group) title() string { return g.place.String() }
-
-// String says the place in words.
-func (p place) String() string {
-	var parts []string
-	if s := strings.TrimSpace(p.path + " " + p.placement); s != "" {
-		parts = append(parts, s)
-	}
-	if s := p.rules.String(); s != "" {
-		parts = append(parts, s)
-	}
-	if p.link != "" {
-		parts = append(parts, "link "+p.link)
-	}
-	if p.profile != "" {
-		parts = append(parts, "profile "+p.profile)
-	}
-	if p.mtu > 0 {
-		parts = append(parts, fmt.Sprintf("MTU %d", p.mtu))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// String says the rules in the words of a cell.
-func (r rules) String() string {
-	return result.Cell{Services: r.services, ServiceProxy: r.serviceProxy, Policies: r.policies}.Rules()
-}
-
-// short says of a place only what differs between the places of the report. A
-// baseline's own path is not a difference.
-func (d *document) short(p place) string {
-	var own place
-	for _, g := range d.groups {
-		if g.place.path != p.path && p.path != result.PathHostToHost {
-			own.path = p.path
-		}
-		if g.place.placement != p.placement {
-			own.placement = p.placement
-		}
-		if g.place.link != p.link {
-			own.link = p.link
-		}
-		if g.place.profile != p.profile {
-			own.profile = p.profile
-		}
-		if g.place.mtu != p.mtu {
-			own.mtu = p.mtu
-		}
-		if g.place.rules != p.rules {
-			own.rules = p.rules
-		}
-	}
-	return own.String()
-}
-
-// label names a traffic and what it is judged by.
-func (g *group) label(t result.Cell) string {
-	if m, ok := g.primary(t); ok {
-		return t.Traffic() + ", " + m.Label
-	}
-	return t.Traffic()
-}
-
-// ratio says an efficiency.
-func ratio(e stat.Estimate) string { return unit.Percent(e.Value, halfwidth(e)) }
-
-// places says the places that a ranked network may hold: "2", "2–4".
-func places(r stat.Ranked) string {
-	if r.RankTo > r.Rank {
-		return fmt.Sprintf("%d–%d", r.Rank, r.RankTo)
-	}
-	return fmt.Sprint(r.Rank)
-}
-
-// and joins names: "a, b and c".
-func and(names []string) string {
+// And joins names: "a, b and c".
+func And(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
 	}
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// count says a number of things.
-func count(n int, one, many string) string {
+// Count says a number of things.
+func Count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// ties lists the sets of networks that cannot be told apart, the best first:
+// Ties lists the sets of networks that cannot be told apart, the best first:
 // the longest runs of the ranking in which no pair was told apart, then the
 // pairs that no run holds.
-func ties(r stat.Ranking) [][]string {
+func Ties(r stat.Ranking) [][]string {
 	apart := map[[2]string]bool{}
 	for _, p := range r.Pairs {
 		if p.ToldApart {
@@ -205,11 +132,81 @@ func ties(r stat.Ranking) [][]string {
 	return out
 }
 
-func sortedKeys[V any](m map[string]V) []string {
+// SortedKeys are the keys of a map in order.
+func SortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {
 		keys = append(keys, k)
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// Option names a network with its profile; the profile only where the report has
+// several.
+func (d *Document) Option(o stat.Option) string {
+	if !d.SeveralProfiles() {
+		return d.Name(o.Network)
+	}
+	return d.Name(o.Network) + " with " + o.Profile
+}
+
+// SeveralProfiles tells whether the goals have a profile to choose.
+func (d *Document) SeveralProfiles() bool {
+	first := ""
+	for _, g := range d.Analysis.Goals {
+		for _, r := range g.Ranked {
+			if first == "" {
+				first = r.Profile
+			}
+			if r.Profile != first {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Capital begins s as a sentence.
+func Capital(s string) string {
+	first, size := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(first)) + s[size:]
+}
+
+// SentenceEnd ends s with a full stop.
+func SentenceEnd(s string) string {
+	s = strings.TrimSpace(s)
+	if s == "" || strings.HasSuffix(s, ".") {
+		return s
+	}
+	return s + "."
+}
+
+// Title is the campaign's name.
+func (d *Document) Title() string {
+	if d.Campaign.Name == "" {
+		return "unnamed campaign"
+	}
+	return d.Campaign.Name
+}
+
+// Summary says how much was measured.
+func (d *Document) Summary() string {
+	networks := map[string]bool{}
+	for _, s := range d.Analysis.Cells {
+		networks[s.Cell.Network] = true
+	}
+	ok, broken := d.Tally.OK, d.Tally.Failed
+	s := fmt.Sprintf("%s, %s, %s, %s measured", Count(len(networks), "network", "networks"), Count(len(d.Analysis.Cells), "cell", "cells"),
+		Count(d.Tally.Blocks(), "block", "blocks"), Count(ok, "sample", "samples"))
+	if broken > 0 {
+		s += fmt.Sprintf(", %d failed", broken)
+	}
+	if d.Analysis.Confidence > 0 {
+		s += fmt.Sprintf("; %g %% intervals", 100*d.Analysis.Confidence)
+	}
+	if d.Environment != nil && d.Environment.Testbed != "" {
+		s += "; testbed " + d.Environment.Testbed
+	}
+	return s + "."
 }

@@ -1,0 +1,171 @@
+package format
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/page"
+	"github.com/cnibench/cnibench/internal/report/screen"
+	"github.com/cnibench/cnibench/internal/report/section"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+)
+
+// promFamily is a metric of Prometheus with its series.
+type promFamily struct {
+	name, help string
+	series     []string // "{labels} value"
+}
+
+// promFamilies keeps them in the order in which they first came.
+type promFamilies struct {
+	campaign string
+	list     []*promFamily
+}
+
+// add appends one series. Labels that are empty are left out.
+func (f *promFamilies) add(name, help string, value float64, labels ...[2]string) {
+	name = "cnibench_" + promName(name)
+	i := slices.IndexFunc(f.list, func(x *promFamily) bool { return x.name == name })
+	if i < 0 {
+		i, f.list = len(f.list), append(f.list, &promFamily{name: name, help: help})
+	}
+	parts := []string{`campaign="` + promText(f.campaign) + `"`}
+	for _, l := range labels {
+		if l[1] != "" {
+			parts = append(parts, promName(l[0])+`="`+promText(l[1])+`"`)
+		}
+	}
+	f.list[i].series = append(f.list[i].series, "{"+strings.Join(parts, ",")+"} "+Exact(value))
+}
+
+// estimate appends a value, and its bounds where it has any.
+func (f *promFamilies) estimate(name, help string, e stat.Estimate, labels ...[2]string) {
+	f.add(name, help+".", e.Value, labels...)
+	if low, high, ok := e.Interval(); ok {
+		f.add("low_"+name, help+": the low end of the interval.", low, labels...)
+		f.add("high_"+name, help+": the high end of the interval.", high, labels...)
+	}
+}
+
+// writePrometheus writes Prometheus' text format, for node_exporter's textfile
+// collector or a push gateway. What was not measured has no series. Gauges,
+// without times: they say what a campaign came to.
+//
+// Source: prometheus.io/docs/instrumenting/exposition_formats.
+func writePrometheus(w io.Writer, d *report.Document, _ screen.Options) error {
+	f := &promFamilies{campaign: page.Clean(d.Title())}
+	promCampaign(d, f)
+	for _, s := range d.Analysis.Cells {
+		promCell(d, f, s)
+	}
+	for _, c := range d.Unmeasured {
+		promCell(d, f, stat.CellSummary{Cell: c})
+	}
+	for _, g := range d.Analysis.Goals {
+		for _, r := range g.Ranked {
+			labels := [][2]string{{"goal", string(g.Goal)}, {"network", r.Network}, {"profile", r.Profile}}
+			f.add("goal_rank", "The best place that a network may hold in a goal.", float64(r.Rank), labels...)
+			f.add("goal_rank_to", "The worst place that a network may hold in a goal.", float64(r.RankTo), labels...)
+			if r.Efficiency != nil {
+				f.estimate("goal_efficiency_ratio", "A network against the bare network, over all settings of a goal", *r.Efficiency, labels...)
+			}
+		}
+	}
+	b := bufio.NewWriter(w)
+	for _, m := range section.Missing(d) {
+		fmt.Fprintf(b, "# %s\n", page.Clean(m))
+	}
+	for _, x := range f.list {
+		fmt.Fprintf(b, "# HELP %s %s\n# TYPE %s gauge\n", x.name, promHelp(x.help), x.name)
+		for _, s := range x.series {
+			fmt.Fprintf(b, "%s%s\n", x.name, s)
+		}
+	}
+	return b.Flush()
+}
+
+// promCampaign is what holds for all cells.
+func promCampaign(d *report.Document, f *promFamilies) {
+	info := [][2]string{{"version", d.Version}}
+	if e := d.Environment; e != nil {
+		info = append(info, [2]string{"testbed", e.Testbed}, [2]string{"kernel", e.Host.Kernel}, [2]string{"cpu_model", e.Host.CPUModel}, [2]string{"measured_by", e.Version})
+	}
+	f.add("info", "What was measured where; always 1.", 1, info...)
+	if d.Environment != nil && !d.Environment.Finished.IsZero() {
+		f.add("finished_timestamp_seconds", "When the campaign came to its end.", float64(d.Environment.Finished.Unix()))
+	}
+	f.add("blocks", "Blocks with a measured sample.", float64(d.Tally.Blocks()))
+	f.add("samples", "Samples by what became of them.", float64(d.Tally.OK), [2]string{"status", result.StatusOK})
+	f.add("samples", "", float64(d.Tally.Failed), [2]string{"status", result.StatusFailed})
+	for _, w := range d.Analysis.Warnings {
+		f.add("warning_cells", "Cells that a warning is about; 0 is the whole campaign.", float64(len(w.Cells)), [2]string{"code", string(w.Code)})
+	}
+}
+
+// promCell is what is known of one cell.
+func promCell(d *report.Document, f *promFamilies, s stat.CellSummary) {
+	var labels [][2]string
+	for _, c := range csvFactors() {
+		labels = append(labels, [2]string{c.name, c.value(s.Cell)})
+	}
+	with := func(more ...[2]string) [][2]string { return append(slices.Clone(labels), more...) }
+	f.add("cell", "1 for each cell, by its state.", 1, with([2]string{"state", report.StateOf(s)}, [2]string{"model_of", d.Model(s.Cell.Network)}, [2]string{"reason", section.WhyMissing(s)})...)
+	f.add("cell_blocks", "Measured blocks of a cell.", float64(s.OK), labels...)
+	f.add("cell_failed_samples", "Failed samples of a cell.", float64(s.Failed), labels...)
+	for _, from := range []map[string]stat.Estimate{s.Absolute, s.Latency} {
+		for _, name := range report.SortedKeys(from) {
+			m, _ := report.FindMetric(name)
+			f.estimate(name, m.Label, from[name], with([2]string{"statistic", promStatistic(from[name].Method)})...)
+		}
+	}
+	for _, name := range report.SortedKeys(s.EfficiencyByMetric) {
+		f.estimate("efficiency_ratio", "A cell against the bare network by a metric, more is better", s.EfficiencyByMetric[name],
+			with([2]string{"metric", name}, [2]string{"primary", boolean(name == s.Primary)})...)
+	}
+	group := s.Cell
+	group.Network, group.Cluster = "", ""
+	for _, r := range d.Analysis.Rankings {
+		for _, n := range r.Ranked {
+			if r.Group == group && n.Network == s.Cell.Network {
+				f.add("rank", "The best place that a cell may hold among its like, by a metric.", float64(n.Rank), with([2]string{"metric", r.Metric})...)
+				f.add("rank_to", "The worst place that a cell may hold among its like, by a metric.", float64(n.RankTo), with([2]string{"metric", r.Metric})...)
+			}
+		}
+	}
+}
+
+// promStatistic is a method as a label: how often it came about is no part of
+// its name.
+func promStatistic(m stat.Method) string {
+	switch m {
+	case stat.Median:
+		return "median"
+	case stat.MergedPercentile:
+		return "merged_histograms"
+	}
+	return string(m)
+}
+
+// promName makes s a name: what a name may not have becomes an underscore.
+func promName(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, s)
+}
+
+// promText makes s the value of a label.
+func promText(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(page.Clean(s))
+}
+
+func promHelp(s string) string {
+	return strings.NewReplacer(`\`, `\\`, "\n", `\n`).Replace(page.Clean(s))
+}

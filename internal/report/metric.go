@@ -1,0 +1,42 @@
+package report
+
+import (
+	"math"
+
+	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// FindMetric finds a measured or derived metric.
+func FindMetric(name string) (unit.Metric, bool) {
+	if m, ok := unit.FindMetric(name); ok {
+		return m, true
+	}
+	for _, m := range stat.Derived() {
+		if m.Name == name {
+			return m, true
+		}
+	}
+	return unit.Metric{Name: name, Label: name}, false
+}
+
+// Metrics is every metric in the order in which reports show them.
+func Metrics() []unit.Metric { return append(unit.Metrics(), stat.Derived()...) }
+
+// Halfwidth is half the width of e's interval, in e's unit; NaN without one.
+func Halfwidth(e stat.Estimate) float64 {
+	low, high, ok := e.Interval()
+	if !ok {
+		return math.NaN()
+	}
+	return (high - low) / 2
+}
+
+// Ratio says an efficiency.
+func Ratio(e stat.Estimate) string { return unit.Percent(e.Value, Halfwidth(e)) }
+
+// Apart tells a difference whose interval does not hold 0.
+func Apart(e stat.Estimate) bool {
+	low, high, ok := e.Interval()
+	return ok && (low > 0 || high < 0)
+}

@@ -1,0 +1,97 @@
+package reproduction
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/paper"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/page"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// RecordedWords say when, by which version and on which kernel records were made; ""
+// where none of it is known.
+func RecordedWords(r paper.Recording) string {
+	var parts []string
+	for _, p := range []struct{ before, what string }{{"", r.Started}, {"by version ", r.Version}, {"on kernel ", r.Kernel}} {
+		if p.what != "" {
+			parts = append(parts, p.before+p.what)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// publishedClaim is what a claim says, the words that it quotes, and what counts as that.
+func publishedClaim(c paper.Claim) string {
+	s := report.SentenceEnd(c.Published)
+	if c.Quote != "" {
+		s += fmt.Sprintf(" “%s”.", c.Quote)
+	}
+	if c.CountsAs != "" {
+		s += " Counts: " + report.SentenceEnd(c.CountsAs)
+	}
+	return s
+}
+
+// stoodIn says of each model what it leaves out.
+func stoodIn(r paper.Reproduction) []page.Element {
+	var items []string
+	for _, network := range report.SortedKeys(r.Models) {
+		items = append(items, fmt.Sprintf("%s is a model without %s", network, report.SentenceEnd(r.Models[network])))
+	}
+	if len(items) == 0 {
+		return nil
+	}
+	return []page.Element{page.List(items)}
+}
+
+// untakenSettings are those of profiles that were not in force while measuring.
+func untakenSettings(r paper.Reproduction) []page.Element {
+	var items []string
+	for _, profile := range report.SortedKeys(r.Untaken) {
+		items = append(items, fmt.Sprintf("%s: %s", profile, report.SentenceEnd(strings.Join(r.Untaken[profile], "; "))))
+	}
+	if len(items) == 0 {
+		return nil
+	}
+	return []page.Element{page.Para("A claim about a profile that did not take effect is not measurable here."), page.List(items)}
+}
+
+// verdictPairs is a table for each claim that rests on several pairs.
+func verdictPairs(r paper.Reproduction, narrow bool) []page.Element {
+	if narrow {
+		return nil
+	}
+	var out []page.Element
+	for _, v := range r.Verdicts {
+		if len(v.Pairs) < 2 {
+			continue
+		}
+		t := &page.Table{Columns: []page.Column{{Head: "left", Wide: true}, {Head: "right", Wide: true}, {Head: "ours"}, {Head: "shows"}}}
+		for _, p := range v.Pairs {
+			right := ""
+			if p.Right != nil {
+				right = cellWords(*p.Right)
+			}
+			t.Rows = append(t.Rows, []page.Field{page.Text(cellWords(p.Left)), page.Text(right), page.Text(pairValue(p)), page.Text(string(p.Outcome))})
+		}
+		out = append(out, page.Head(v.Claim.ID+": "+string(v.Outcome)), page.Element{Table: t})
+	}
+	return out
+}
+
+// cellWords are a cell's factors in a line.
+func cellWords(c result.Cell) string {
+	return c.Describe()
+}
+
+// judgedWords say how claims are judged.
+func judgedWords(r paper.Reproduction) []string {
+	return []string{
+		fmt.Sprintf("Each pair of cells is compared inside blocks: the mean of the logarithms of left / right, with Student's interval at %g %%.", 100*r.Confidence),
+		"Reproduced: every pair's interval shows what is claimed. Contradicted: a pair's interval, corrected for the number of pairs, shows the opposite, or a difference below 3 % where one is claimed. Undecided: neither. Not measurable here: there is nothing to compare, for the reason that is given. Only findings and numbers of the study count; questions, related work and settings are shown.",
+		fmt.Sprintf("Each claim is judged by itself: of the decided ones, at most about %.0f in 100 are expected to be wrong by chance.", 100*(1-r.Confidence)),
+		"Absolute values are shown and not judged: machines differ. In brackets: the share of the row marked = 100 %.",
+	}
+}

@@ -1,0 +1,21 @@
+package screen
+
+import (
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/report/page"
+)
+
+// A table that is wider than the screen is broken before columns that stand alone,
+// and a group that is itself too wide is broken inside.
+func TestBreakAfter(t *testing.T) {
+	tab := page.Table{Columns: []page.Column{{}, {}, {Joined: true}, {}, {Joined: true}, {Joined: true}}}
+	widths := []int{10, 8, 8, 8, 8, 8} // 10 columns each with the gap
+	for _, c := range []struct{ from, room, to, used int }{
+		{1, 100, 6, 50}, {1, 49, 3, 20}, {1, 39, 3, 20}, {1, 30, 3, 20}, {1, 19, 2, 10}, {1, 5, 2, 10}, {3, 30, 6, 30}, {3, 29, 5, 20},
+	} {
+		if to, used := breakAfter(tab, widths, c.from, c.room); to != c.to || used != c.used {
+			t.Errorf("from %d in %d columns: to %d with %d, want %d with %d", c.from, c.room, to, used, c.to, c.used)
+		}
+	}
+}
