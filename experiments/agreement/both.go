@@ -17,7 +17,7 @@ type both struct {
 	lab  *lab.Lab
 	kube *cluster.Testbed
 	labs lab.Options
-	// clusters are those that stand.
+	// clusters are those that are up.
 	clusters []labkubernetes.Spec
 	// rules is the cluster whose nodes' rules the lab's nodes get, "": none.
 	rules string
@@ -26,7 +26,7 @@ type both struct {
 	all  bool
 }
 
-// Build makes the lab's; the clusters' pods stand.
+// Build builds the lab's cells; the clusters' pods are running already.
 func (b *both) Build(ctx context.Context, cells []result.Cell) (map[result.Cell]string, error) {
 	b.all = true
 	var own []result.Cell
@@ -96,7 +96,7 @@ func (*memory) SaveRaw(string, string, []string, string, string) error { return 
 func (*memory) SaveStacks(string, string, string) error                { return nil }
 func (*memory) WriteJSON(string, any) error                            { return nil }
 
-// observer tells people how it goes on.
+// observer prints how the run goes on.
 type observer struct{}
 
 func (observer) Begin(_, most int) { say("%d samples", most) }

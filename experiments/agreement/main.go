@@ -1,5 +1,5 @@
 // Command agreement measures the same cells in the lab's networks of namespaces and
-// in the lab's Kubernetes, in the same blocks, and tells whether the efficiencies of
+// in the lab's Kubernetes, in the same blocks, and shows whether the efficiencies of
 // both agree within 3 %. Both ends run on one CPU and under one congestion control, in
 // slices, so that the networks alone can differ.
 //
@@ -134,7 +134,7 @@ func run(ctx context.Context, pairs []pair, sampling campaign.Sampling, how sett
 	return nil
 }
 
-// up brings the clusters up, beside each other.
+// up brings the clusters up, all at the same time.
 func up(ctx context.Context, labs lab.Options, specs []labkubernetes.Spec, program, dir string) ([]campaign.Cluster, error) {
 	var named []campaign.Cluster
 	g, ctx := errgroup.WithContext(ctx)
@@ -180,7 +180,7 @@ const bare = "bridge-bare"
 
 // strip empties the kubelets' chain of a cluster's nodes. It is the only one there that
 // asks for a packet's state, so the kernel stops tracking connections with it. A
-// kubelet writes its rules anew when its chains are gone, not their rules.
+// kubelet writes its rules again when its chains are gone, not their rules.
 func strip(ctx context.Context, labs lab.Options, cluster string) error {
 	all, err := lab.List(labs)
 	for _, p := range nodes(all, func(l lab.Info) bool { return l.Kubernetes != nil && l.Kubernetes.Name == cluster }) {

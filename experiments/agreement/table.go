@@ -91,7 +91,7 @@ func work(s result.Sample) (float64, bool) {
 
 // writeTables writes, of the traffic that got through and of the CPU time that it took,
 // each pair's pods against their hosts and the ratio of both: Kubernetes by the lab.
-// The same ratio of hosts and of pods alone tells whose way differs.
+// The same ratio of hosts and of pods alone shows whose path differs.
 func writeTables(w io.Writer, pairs []pair, samples []result.Sample) {
 	for _, q := range []struct {
 		title    string

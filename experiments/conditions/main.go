@@ -31,8 +31,8 @@ const target = 0.02
 // condition is a way to measure.
 type condition struct {
 	name string
-	// workload are the keys of a workload beside its name and size, sampling those
-	// of sampling beside its budget.
+	// workload are the keys of a workload except its name and size, sampling those
+	// of sampling except its budget.
 	workload, sampling string
 }
 

@@ -15,7 +15,7 @@ type value struct{ mean, half float64 }
 
 func (v value) String() string { return fmt.Sprintf("%.0f ± %.0f", v.mean, v.half) }
 
-// positive tells whether the whole interval is above 0.
+// positive reports whether the whole interval is above 0.
 func (v value) positive() bool { return v.mean-v.half > 0 }
 
 // times is the figure in another unit.

@@ -56,7 +56,7 @@ func main() {
 	}
 }
 
-// run counts all, tells of each count as it comes, and writes the report.
+// run counts all, prints each count as it comes, and writes the report.
 func run(ctx context.Context, to, networks string, samples, packets int) error {
 	r := exec.NewRunner()
 	defer r.Close()
@@ -109,8 +109,8 @@ func write(b *bytes.Buffer, to string) error {
 // follows.
 const countVerb = "count"
 
-// inside is what this program is besides: in the virtual machine, and there for
-// labs a CNI plugin and flannel's tunnel.
+// inside is what this program also is: the part that runs in the virtual machine and, for
+// labs there, a CNI plugin and flannel's tunnel.
 func inside(args []string, stdout, stderr io.Writer) (handled bool, status int) {
 	if handled, status := catalog.RunAsPlugin(args[0], os.Environ()); handled {
 		return true, status
@@ -146,7 +146,7 @@ type counted struct {
 	reading *ruleReading
 }
 
-// countInVM carries a plan out in the virtual machine. progress is told of each
+// countInVM carries a plan out in the virtual machine. progress gets each
 // count as it comes.
 func countInVM(ctx context.Context, r *exec.Runner, p plan, progress io.Writer) (counted, error) {
 	cache, err := vm.CacheDir()

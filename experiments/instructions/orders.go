@@ -128,7 +128,7 @@ func (c counted) check(o order) (less, more, diff value, err error) {
 	return meanOf(a), meanOf(b), difference(a, b), nil
 }
 
-// fullPlan is all that docs/instructions.md tells of.
+// fullPlan is everything on the page docs/instructions.md.
 func fullPlan(networks []string, samples, packets int) plan {
 	p := plan{Samples: samples, Packets: packets}
 	for _, n := range networks {

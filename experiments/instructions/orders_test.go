@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Every order that Qi et al. report stands on the page that was counted last, and
+// Every order that Qi et al. report is on the page that was counted last, and
 // holds there, or the page says why it does not.
 func TestOrdersOnThePage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/instructions.md")

@@ -96,7 +96,7 @@ func countProbes(ctx context.Context, p probePlan, say func(line) error) (err er
 	for block := range 1 + p.Blocks {
 		n := p.Packets
 		if block == 0 {
-			n = min(n, 1000) // fills neighbours and caches, and is not told
+			n = min(n, 1000) // fills neighbours and caches, and is not reported
 		}
 		for _, i := range rand.New(rand.NewPCG(1, uint64(block))).Perm(len(p.Sets)) {
 			got, err := probedWindow(pair, roots, p.Sets[i], n)
@@ -125,7 +125,7 @@ func countProbes(ctx context.Context, p probePlan, say func(line) error) (err er
 // probes do in threads of their own meanwhile gets the CPU, and is counted.
 const othersRun = time.Millisecond
 
-// probedWindow passes packets with a set of probes beside, as an agent reads them.
+// probedWindow passes packets while a set of probes runs, as an agent reads them.
 // As else only the kernel's interrupts run meanwhile, the samples' among them.
 func probedWindow(pair pair, roots probe.Roots, set probeSet, packets int) (got probed, err error) {
 	list := probe.List(roots, set.Without)

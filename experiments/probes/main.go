@@ -96,7 +96,7 @@ func percent(e stat.Estimate) string {
 	return unit.Percent(e.Value, half)
 }
 
-// edges tells how long both edges of a window take, of each probe.
+// edges measures how long both edges of a window take, of each probe.
 func edges(w io.Writer) error {
 	const rounds = 200
 	roots := probe.Roots{Proc: "/proc", Sys: "/sys"}

@@ -23,7 +23,7 @@ const (
 	more = 3
 )
 
-// repeat tells how well instructions and speed repeat, and whether a known extra
+// repeat measures how well instructions and speed repeat, and whether a known extra
 // cost is seen in them: 64-byte datagrams over loopback, some of them twice.
 func repeat(w io.Writer) (err error) {
 	// As the traffic engine does it: a thread of its own, blocking system calls,

@@ -1,5 +1,5 @@
-// Command savings tells what blocks and the stopping rule save: how many
-// seconds each cell takes until its efficiency is known to 2 %, beside fixed
+// Command savings shows what blocks and the stopping rule save: how many
+// seconds each cell takes until its efficiency is known to 2 %, compared with fixed
 // protocols of published benchmarks, which measure one network after the other.
 // Both are taken from one long recorded run, recorded.csv, from many beginnings.
 //

@@ -184,7 +184,7 @@ func table(w io.Writer, all []outcome) {
 	t.Flush()
 }
 
-// The markers between which the table stands in a Markdown file.
+// The markers around the table in a Markdown file.
 const (
 	from = "<!-- bench-traffic: begin -->\n"
 	to   = "<!-- bench-traffic: end -->"

@@ -1,4 +1,4 @@
-// Command traffic measures the native engine beside iperf3, netperf and
+// Command traffic compares the native engine with iperf3, netperf and
 // sockperf, in alternation on one path (veth, bridge, veth between two network
 // namespaces), each through the same agents and parsers that a campaign uses.
 // Nothing else is measured meanwhile: a campaign's probes would take their time

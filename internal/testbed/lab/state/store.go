@@ -253,7 +253,7 @@ func (s Store) Read(id string) (State, error) {
 	return st, nil
 }
 
-// ErrInUse: a living owner holds the lab.
+// ErrInUse is the error where a living owner holds the lab.
 var ErrInUse = errors.New("is in use")
 
 // Take locks a lab that no living owner holds; ErrInUse, or ErrNotExist where
