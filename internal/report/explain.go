@@ -78,7 +78,7 @@ func (d *document) explanations() []Explanation {
 	var out []Explanation
 	for _, g := range d.groups {
 		for _, n := range g.networks {
-			if n == result.HostNetwork || result.IsRung(n) {
+			if n == result.HostNetwork || result.IsLadderOnly(n) {
 				continue
 			}
 			e := Explanation{Network: n, Where: g.title(), place: g.place}

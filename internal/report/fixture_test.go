@@ -132,7 +132,7 @@ func rankingOf(i int, networks []fixtureNetwork) stat.Ranking {
 	for k, n := range sorted {
 		r.Ranked = append(r.Ranked, stat.Ranked{Network: n.name, Rank: n.from[i], RankTo: n.to[i], Value: estimated(t.base*n.eff[i], 0.01, 12, stat.GeometricMean)})
 		for _, worse := range sorted[k+1:] {
-			r.Pairs = append(r.Pairs, stat.Pair{Better: n.name, Worse: worse.name, ToldApart: n.to[i] < worse.from[i], P: 0.01, Adjusted: 0.03,
+			r.Pairs = append(r.Pairs, stat.Pair{Better: n.name, Worse: worse.name, Significant: n.to[i] < worse.from[i], P: 0.01, Adjusted: 0.03,
 				Ratio: estimated(n.eff[i]/worse.eff[i], 0.01, 12, stat.GeometricMean)})
 		}
 	}
@@ -296,7 +296,7 @@ func noBaseline() Input {
 			r.Ranked[k].Rank, r.Ranked[k].RankTo = k+1, k+1
 		}
 		for k := range r.Pairs {
-			r.Pairs[k].ToldApart = true
+			r.Pairs[k].Significant = true
 		}
 		in.Analysis.Rankings = append(in.Analysis.Rankings, r)
 	}
@@ -334,7 +334,7 @@ func linkBound() Input {
 	}
 	r.Pairs = nil
 	for k := range byCPU.Pairs {
-		byCPU.Pairs[k].ToldApart = true
+		byCPU.Pairs[k].Significant = true
 	}
 	in.Analysis.Rankings = []stat.Ranking{r, byCPU}
 	in.Analysis.Goals = goalsOf([]fixtureNetwork{networks[0], networks[1], networks[3]}, true)

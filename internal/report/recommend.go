@@ -79,7 +79,7 @@ func (d *document) recommendation(r stat.Recommendation) []string {
 func (d *document) runnersUp(r stat.Recommendation) []string {
 	var out []string
 	for _, o := range r.Others {
-		if !o.ToldApart {
+		if !o.Significant {
 			out = append(out, d.option(o.Option))
 		}
 	}
@@ -179,7 +179,7 @@ func (d *document) recommendTable(r stat.Recommendation) *table {
 		} else {
 			last = ratio(*o.Behind)
 		}
-		if o.ToldApart {
+		if o.Significant {
 			worse = "yes"
 		}
 		row(o.Option, last, worse)
