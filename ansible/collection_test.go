@@ -264,7 +264,7 @@ except Failed as e:
 	}
 }
 
-// TestTunedOff: a tuned that ran without a profile is told to have none again, and
+// TestTunedOff: a tuned that ran without a profile is set to have none again, and
 // only one that was started for a run is ended.
 func TestTunedOff(t *testing.T) {
 	const script = `

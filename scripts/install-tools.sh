@@ -123,7 +123,7 @@ add_component() {
 
 update() {
 	say "apt-get update"
-	apt-get update -q || fail "apt-get update failed: mend the apt sources and run this again"
+	apt-get update -q || fail "apt-get update failed: fix the apt sources and run this again"
 }
 
 # started prints when process $1 started, so that another with its number later is

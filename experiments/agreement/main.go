@@ -206,7 +206,7 @@ func needed(pairs []pair) []labkubernetes.Spec {
 
 // tracked is the lab's network bridge on nodes that track connections, as those with
 // a kubelet do.
-const tracked = result.RungPrefix + "bridge-conntrack"
+const tracked = result.LadderPrefix + "bridge-conntrack"
 
 // pairs are what is compared: pods straight, and by a service where the cluster has
 // a proxy; and the cluster whose nodes have a kubelet's rules alone against the lab's

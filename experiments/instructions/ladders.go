@@ -35,7 +35,7 @@ func ladderPlan(tops []string, samples, packets int) plan {
 
 // step is what a network takes more than the one below it.
 type step struct {
-	ladder.Rung
+	ladder.Step
 	more value
 }
 

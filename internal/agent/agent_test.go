@@ -178,7 +178,7 @@ func TestServeToolUntilFinish(t *testing.T) {
 	}
 }
 
-// Whoever waits is told of a serving tool that dies, and of one that the sample
+// Whoever waits learns of a serving tool that dies, and of one that the sample
 // is over for that all is well.
 func TestWait(t *testing.T) {
 	c := start(t)

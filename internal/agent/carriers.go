@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// CarriersEnv is the variable by which an agent is told the processes that
+// CarriersEnv is the environment variable that gives an agent the processes that
 // carry its place's packets in user space, divided by commas: their CPU time is
 // the sample's (probe.Roots).
 const CarriersEnv = "CNIBENCH_CARRIERS"

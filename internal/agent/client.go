@@ -16,7 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plain"
 )
 
-// ErrGone tells that the agent has died or its line was cut. The error that
+// ErrGone reports that the agent has died or its line was cut. The error that
 // wraps it holds the end of what the agent wrote to stderr.
 var ErrGone = errors.New("the agent is gone")
 
@@ -60,11 +60,11 @@ type Client struct {
 	version string
 }
 
-// Version is that of the program that the agent is; "" where it cannot tell.
+// Version is that of the program that the agent is; "" where it is unknown.
 func (c *Client) Version() string { return c.version }
 
-// Machine tells which kernel, and which boot of it, the agent runs on; "" where
-// it cannot tell.
+// Machine identifies the kernel, and its boot, that the agent runs on; "" where
+// it is unknown.
 func (c *Client) Machine() string { return c.machine }
 
 // Start starts argv (cnibench agent) in a network namespace ("" is this one's)
@@ -105,7 +105,7 @@ func NewClient(ctx context.Context, t Transport) (*Client, error) {
 }
 
 // Call sends one request and waits for its answer, which is decoded into
-// answer unless that is nil. When ctx ends first the agent is told to cancel
+// answer unless that is nil. When ctx ends first, the client has the agent cancel
 // everything that it has under way, and ctx's cause is the error. When the
 // agent has died the error is an ErrGone.
 func (c *Client) Call(ctx context.Context, method string, params, answer any) error {
@@ -146,7 +146,7 @@ func (c *Client) Ask(ctx context.Context, method string) error {
 	}
 }
 
-// cancel tells the agent to end what it has under way, and waits for that, so
+// cancel has the agent end what it has under way, and waits for that, so
 // that the next sample finds an idle place.
 func (c *Client) cancel(ctx context.Context) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelWait)
@@ -164,7 +164,7 @@ func (c *Client) cancel(ctx context.Context) {
 	}
 }
 
-// Abandon ends an agent that does not answer, without a word to it: every call
+// Abandon ends an agent that does not answer, without asking it: every call
 // that waits for it fails, and what it started dies with it. One that answers is
 // ended by Close.
 func (c *Client) Abandon() {
@@ -240,7 +240,7 @@ func (c *Client) write() {
 		select {
 		case line := <-c.out:
 			if _, err := c.t.Stdin.Write(line); err != nil {
-				// The reader meets the end of stdout; until then nothing more
+				// The reader reaches the end of stdout; until then nothing more
 				// can be said to the agent.
 				<-c.done
 				return
@@ -315,7 +315,7 @@ func readLine(in *bufio.Reader, limit int) ([]byte, error) {
 	}
 }
 
-// end waits for the agent's exit and tells every caller why it is gone.
+// end waits for the agent's exit and returns to every caller why it is gone.
 func (c *Client) end(broken error) {
 	if c.t.Kill != nil {
 		kill := time.AfterFunc(exitWait, func() { _ = c.t.Kill() }) // it may have exited just now
@@ -342,7 +342,7 @@ func (c *Client) end(broken error) {
 	close(c.done)
 }
 
-// Alive tells whether the agent still answers: its stdout is open.
+// Alive reports whether the agent still answers: its stdout is open.
 func (c *Client) Alive() bool {
 	select {
 	case <-c.done:

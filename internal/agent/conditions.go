@@ -35,7 +35,7 @@ func (s *server) conditions(peer netip.Addr) map[string]string {
 	return out
 }
 
-// onlyDevice is the name of the one device that is up, beside loopback; "" where
+// onlyDevice is the name of the one device that is up, except loopback; "" where
 // there are more, or none.
 func onlyDevice() string {
 	devices, err := net.Interfaces()

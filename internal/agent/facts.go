@@ -37,7 +37,7 @@ func sysctls() []string {
 	}
 }
 
-// facts is what this place says of itself.
+// facts describes this place.
 func facts(roots probe.Roots) (Facts, error) {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
@@ -57,12 +57,12 @@ func facts(roots probe.Roots) (Facts, error) {
 		if err := addresses(d, device, f.Addresses); err != nil {
 			return Facts{}, err
 		}
-		if name, err := driver(d.Name); err == nil { // a device without one has none to tell
+		if name, err := driver(d.Name); err == nil { // a device without one has none to report
 			f.Drivers[device] = name
 		}
 		features, err := offloads(d.Name)
 		if err != nil {
-			continue // a device without ethtool features has none to tell
+			continue // a device without ethtool features has none to report
 		}
 		for name, state := range features {
 			key := device + " " + name

@@ -26,9 +26,9 @@ const launchPoll = 20 * time.Millisecond
 // placed chooses the CPUs of a tool.
 func placed(p workload.Program) ([]int, error) {
 	if len(p.LocalRanks) > 0 {
-		return traffic.PlaceRanks(p.Placement, p.LocalRanks)
+		return traffic.ChooseRankCPUs(p.Placement, p.LocalRanks)
 	}
-	return traffic.Place(p.Placement, p.Ready != "")
+	return traffic.ChooseCPUs(p.Placement, p.Ready != "")
 }
 
 // mayOwnPIDs reports whether this agent can give a program a PID namespace.

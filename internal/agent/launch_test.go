@@ -65,7 +65,7 @@ func TestLauncherWithoutCommands(t *testing.T) {
 	}
 }
 
-// A launcher whose job does not begin is killed, and its output tells.
+// A launcher whose job does not begin is killed, and its output says why.
 func TestLauncherHangs(t *testing.T) {
 	c := start(t)
 	var s ServeResult

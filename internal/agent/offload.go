@@ -59,7 +59,7 @@ func offloads(device string) (map[string]string, error) {
 	}
 	n := int(binary.NativeEndian.Uint32(info[16:]))
 	if n == 0 || n > maxFeatures {
-		return nil, fmt.Errorf("%s tells of %d features", device, n)
+		return nil, fmt.Errorf("%s reports %d features", device, n)
 	}
 	// struct ethtool_gstrings: cmd, string_set, len, the strings.
 	names := make([]byte, 12+n*ethGStringLen)

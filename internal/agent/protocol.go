@@ -35,7 +35,7 @@ const (
 	MethodRank = "rank"
 )
 
-// StrangersDoubt begins a doubt about a tool's sample that tells of strangers at its port.
+// StrangersDoubt begins a doubt about a tool's sample about strangers at its port.
 const StrangersDoubt = "strangers: "
 
 // Request is one line to the agent. Answers may come out of order.
@@ -57,12 +57,12 @@ type HelloParams struct {
 	Protocol int `json:"protocol"`
 }
 
-// HelloResult tells who answers.
+// HelloResult identifies the agent that answers.
 type HelloResult struct {
 	Protocol int    `json:"protocol"`
 	Version  string `json:"version"`
 	PID      int    `json:"pid"`
-	// Machine tells kernels apart, each boot of one: all places on one have the
+	// Machine identifies a kernel and its boot: all places on one have the
 	// same. "" is unknown.
 	Machine string `json:"machine,omitempty"`
 }
@@ -143,8 +143,8 @@ type FinishParams struct {
 	Peer string `json:"peer,omitempty"`
 }
 
-// WaitParams asks to be told when a serving session is over. It may be asked
-// beside everything else.
+// WaitParams asks for an answer when a serving session is over. It may be asked
+// while other calls run.
 type WaitParams struct {
 	Session string `json:"session"`
 }
@@ -180,12 +180,12 @@ type ToolsParams struct {
 	Tools []workload.Tool `json:"tools"`
 }
 
-// ToolsResult maps the name of each tool that is there to its version line.
+// ToolsResult maps the name of each installed tool to its version line.
 type ToolsResult struct {
 	Versions map[string]string `json:"versions"`
 }
 
-// Facts is what a place says of itself for environment.json.
+// Facts is what the agent reports of its place for environment.json.
 type Facts struct {
 	Hostname string            `json:"hostname,omitempty"`
 	Kernel   string            `json:"kernel"`

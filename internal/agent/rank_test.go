@@ -74,7 +74,7 @@ func TestAbandonedRank(t *testing.T) {
 	}
 }
 
-// A rank that never runs leaves no port when its agent is told to cancel.
+// A rank that never runs leaves no port when its agent is asked to cancel.
 func TestCancelledRank(t *testing.T) {
 	a := start(t)
 	sessions, addresses := join(t, time.Minute, a, a)

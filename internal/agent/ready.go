@@ -63,7 +63,7 @@ func (t *tool) said() string {
 	return ""
 }
 
-// bound tells whether a process listens on a port (tcp) or is bound to it
+// bound reports whether a process listens on a port (tcp) or is bound to it
 // (udp), after /proc/net/{tcp,udp}{,6} (proc_pid_net(5)). A port that somebody
 // else took first does not count: the tool will say so itself.
 func bound(proc, protocol string, port uint16, pid int) (bool, error) {
@@ -113,7 +113,7 @@ func boundIn(path, protocol string, port uint16) ([]string, error) {
 	return sockets, lines.Err()
 }
 
-// owns tells whether a process has one of the sockets open. Where it cannot be
+// owns reports whether a process has one of the sockets open. Where it cannot be
 // looked at, as one of another user, it is taken to.
 func owns(proc string, pid int, sockets []string) bool {
 	dir := filepath.Join(proc, strconv.Itoa(pid), "fd")

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// maxRoutes bounds what is told: a node may have a route for each other one.
+// maxRoutes bounds what is reported: a node may have a route for each other one.
 const maxRoutes = 50
 
 // routes reads the IPv4 routes of the main table, /proc/net/route

@@ -15,7 +15,7 @@ const scratchPattern = "cnb-agent-*"
 
 // scratch is this agent's own folder for the files of its tools, made when
 // first needed. It holds a lock on it as long as it lives, so that anybody can
-// tell the folder of an agent that was killed.
+// recognise the folder of an agent that was killed.
 type scratch struct {
 	mu  sync.Mutex
 	dir *os.File

@@ -21,7 +21,7 @@ const defaultTimeout = 10 * time.Minute
 
 // session is one serving half.
 type session struct {
-	// finish tells the half that the sample is over; it then ends by itself.
+	// finish informs the half that the sample is over; it then ends on its own.
 	finish func()
 	cancel context.CancelFunc
 	// port is what a tool serves on; 0: none, or the native engine.
@@ -96,7 +96,7 @@ func (s *server) serveNative(ctx context.Context, se *session, asked ServeParams
 	}, nil
 }
 
-// finish ends a serving half and gives what came of it.
+// finish ends a serving half and returns its result.
 func (s *server) finish(p FinishParams) (workload.Output, error) {
 	s.mu.Lock()
 	se := s.sessions[p.Session]
@@ -124,7 +124,7 @@ func (s *server) finish(p FinishParams) (workload.Output, error) {
 	return out, se.err
 }
 
-// wait tells when a serving half is over, so that nobody waits for a client
+// wait returns when a serving half is over, so that nobody waits for a client
 // whose server has gone.
 func (s *server) wait(life context.Context, p WaitParams) (WaitResult, error) {
 	s.mu.Lock()

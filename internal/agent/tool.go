@@ -49,7 +49,7 @@ type tool struct {
 	watch      *watch
 	ask        syscall.Signal // what asks it to end
 	env        []string       // added to this agent's
-	device     *deviceBytes   // what is counted beside it; nil: nothing
+	device     *deviceBytes   // a device whose bytes are counted meanwhile; nil: none
 	hung       atomic.Bool    // the job of this launcher has not begun in time
 	deadline   time.Time      // when it must have begun
 
@@ -179,7 +179,7 @@ func (t *tool) clean() error {
 	return errors.Join(err, os.RemoveAll(t.dir))
 }
 
-// output is what came of a program that is over. ended tells that the agent
+// output is what came of a program that is over. ended reports that the agent
 // ended it, because the sample was over: its status then says nothing.
 func (t *tool) output(ended bool) workload.Output {
 	out := workload.Output{Argv: t.argv, Stdout: t.stdout.String(), Stderr: string(t.process.Stderr()), ToolVersion: t.version, CPUs: t.cpus, Conditions: t.conditions}

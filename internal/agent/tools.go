@@ -14,7 +14,7 @@ import (
 
 const versionTimeout = 5 * time.Second
 
-// tools tells which of some tools are here, and their versions.
+// tools finds which of some tools are installed, and their versions.
 func (s *server) tools(ctx context.Context, p ToolsParams) (ToolsResult, error) {
 	res := ToolsResult{Versions: map[string]string{}}
 	for _, t := range p.Tools {
@@ -25,7 +25,7 @@ func (s *server) tools(ctx context.Context, p ToolsParams) (ToolsResult, error) 
 	return res, nil
 }
 
-// version is that of the program argv0, if a workload tells how to ask for it.
+// version is that of the program argv0, if a workload says how to ask for it.
 func (s *server) version(ctx context.Context, argv0 string) string {
 	name := filepath.Base(argv0)
 	for _, w := range workload.List() {

@@ -24,7 +24,7 @@ const (
 	tryEnd = 5 * time.Second
 )
 
-// Try tells whether a client's place reaches a server's: it sends a few transactions
+// Try reports whether a client's place reaches a server's: it sends a few transactions
 // over TCP. The server serves on port, or on a free one where that is 0; the client
 // sends to it at to, whose port may be 0 for the one that the server has. The error says
 // why no answer came. Nothing is left running at either end.

@@ -7,7 +7,7 @@ import (
 )
 
 // Try reaches a server that serves, with the port that it has or that it was given, and
-// tells where nobody answers. Both agents are usable afterwards.
+// reports where nobody answers. Both agents are usable afterwards.
 func TestTry(t *testing.T) {
 	client, server := start(t), start(t)
 	loopback := netip.MustParseAddr("127.0.0.1")

@@ -102,7 +102,7 @@ func (w *watch) stop() {
 }
 
 // doubt keeps why a value is not there. What this machine does not have is no
-// doubt about a sample: the idle measurement tells it, once a campaign.
+// doubt about a sample: the idle measurement reports it, once a campaign.
 func (w *watch) doubt(p probe.Probe, err error) {
 	missing, wrong := probe.Reasons(err)
 	for _, e := range missing {

@@ -27,9 +27,9 @@ type Store interface {
 	WriteJSON(name string, v any) error
 }
 
-// Observer is told how the run goes on; it must not block.
+// Observer receives the progress of a run; its methods must not block.
 type Observer interface {
-	// Begin tells the bounds of the number of samples, without those that were
+	// Begin gives the bounds of the number of samples, without those that were
 	// there already.
 	Begin(least, most int)
 	// Sampled comes after each record; left is the number of samples that are
@@ -64,14 +64,14 @@ type Options struct {
 	// KeepGoing makes a sample whose machine is lost (testbed.LostError) a failed one.
 	// Otherwise it ends the run, which can be resumed when the machine is back.
 	KeepGoing bool
-	// Judge is the stopping rule; nil: every cell is measured in every block.
-	Judge Judge
+	// StoppingRule ends cells early; nil: every cell is measured in every block.
+	StoppingRule StoppingRule
 }
 
-// Judge says which cells need no more blocks. It is given each record once, so that what
-// it does after a block need not grow with the blocks before it: this runs on the machine
-// that measures.
-type Judge interface {
+// StoppingRule decides which cells need no more blocks. It receives each record once, so that
+// its work after a block does not grow with the blocks before: it runs on the machine that
+// measures.
+type StoppingRule interface {
 	// Keep takes a record, in the order in which they were made.
 	Keep(*result.Sample)
 	// Done gives the cells that need no more, by their blocks up to n.
@@ -91,7 +91,7 @@ type Summary struct {
 	Environment                   result.Environment
 }
 
-// Overhead is what a sample takes beside its warm-up and window, for estimates
+// Overhead is what a sample takes in addition to its warm-up and window, for estimates
 // made before anything was measured: connecting, the sender's tail, recording.
 const Overhead = 150 * time.Millisecond
 
@@ -150,7 +150,7 @@ type run struct {
 	spread map[result.Cell]float64
 	drains map[result.Cell]time.Duration
 	// retired are the cells that need no more samples: settled or unsupported.
-	// A settled baseline is still measured beside the cells held against it; an
+	// A settled baseline is still measured with the cells that are compared with it; an
 	// unsupported cell never is.
 	retired     map[result.Cell]bool
 	unsupported map[result.Cell]bool
@@ -202,8 +202,8 @@ func (r *run) keep(s *result.Sample) {
 		r.cannot[s.Cell] = true
 	}
 	r.noteSpread(s)
-	if r.Judge != nil {
-		r.Judge.Keep(s)
+	if r.StoppingRule != nil {
+		r.StoppingRule.Keep(s)
 	}
 }
 
@@ -261,7 +261,7 @@ func (r *run) blocks(ctx context.Context) error {
 	return nil
 }
 
-// overBudget tells whether block n would overrun the time budget, taking it to
+// overBudget reports whether block n would overrun the time budget, taking it to
 // last as long as the mean of those before. The first MinBlocks are always run.
 func (r *run) overBudget(n int, begin time.Time) bool {
 	if r.Sampling.MaxSeconds <= 0 || n <= r.Plan.MinBlocks || r.blocksRun == 0 {
@@ -271,7 +271,7 @@ func (r *run) overBudget(n int, begin time.Time) bool {
 	return spent+spent/float64(r.blocksRun) > r.Sampling.MaxSeconds/float64(r.of.number())
 }
 
-// noProbes tells that every probe is left out.
+// noProbes reports that every probe is left out.
 func (r *run) noProbes() bool {
 	return !slices.ContainsFunc(probe.Names(), func(name string) bool { return !slices.Contains(r.WithoutProbes, name) })
 }
@@ -279,11 +279,11 @@ func (r *run) noProbes() bool {
 // settle retires the cells that are known well enough after block n, judged by
 // the records of the blocks up to it.
 func (r *run) settle(n int) {
-	if n < r.Plan.MinBlocks || r.Judge == nil {
+	if n < r.Plan.MinBlocks || r.StoppingRule == nil {
 		return
 	}
 	before := len(r.retired)
-	for cell, done := range r.Judge.Done(n) {
+	for cell, done := range r.StoppingRule.Done(n) {
 		if done {
 			r.retired[cell] = true
 		}
@@ -327,7 +327,7 @@ func (e *ElsewhereError) Error() string {
 }
 
 // goOn makes env that of a run that goes on: it began when the first one did,
-// and what has changed since then is told like any change in mid-campaign.
+// and what has changed since then is reported like any change in mid-campaign.
 func goOn(env *result.Environment, first result.Environment) {
 	env.Started = first.Started
 	for _, c := range append(first.Changed, result.ChangedSettings(first, *env)...) {
@@ -348,7 +348,7 @@ const (
 // the campaign are a warning of every comparison in it.
 //
 // A testbed that does not answer then fails no run whose samples are all there: it
-// is asked again, and at last what is not known is said.
+// is asked again, and at last what is unknown is recorded as such.
 func (r *run) closeEnvironment(ctx context.Context, env *result.Environment) error {
 	after, err := r.Testbed.Environment(ctx)
 	for try := 1; try < environmentTries && err != nil && !isLost(err) && ctx.Err() == nil; try++ {

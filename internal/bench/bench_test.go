@@ -72,7 +72,7 @@ func (l *loopback) Environment(context.Context) (result.Environment, error) {
 
 func (l *loopback) Close(context.Context) error { l.closed = true; return nil }
 
-// memory is a store that fails when it is told to.
+// memory is a store that fails on demand.
 type memory struct {
 	records []result.Sample
 	full    int // refuse the nth record
@@ -204,7 +204,7 @@ func (f fixed) Done(int) map[result.Cell]bool { return f }
 func TestSettledCellsAreDroppedAndTheirBaselineStays(t *testing.T) {
 	fake, store := newLoopback(t), &memory{}
 	o := options(t, fake, store)
-	o.Judge = fixed{o.Plan.Cells[0]: true, o.Plan.Cells[1]: true, o.Plan.Cells[2]: false}
+	o.StoppingRule = fixed{o.Plan.Cells[0]: true, o.Plan.Cells[1]: true, o.Plan.Cells[2]: false}
 	if _, err := Run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}

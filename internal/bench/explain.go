@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
-// explains tells whether the samples of a block have explaining windows.
+// explains reports whether the samples of a block have explaining windows.
 func (r *run) explains(block int) bool {
 	every := max(1, r.Sampling.ExplainEvery)
 	return r.Sampling.Explain() > 0 && !r.noProbes() && (block-1)%every == 0

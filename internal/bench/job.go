@@ -130,8 +130,8 @@ func (r *run) runJob(ctx context.Context, j *job) (err error) {
 // errOthers is why a rank was ended that had nothing wrong.
 var errOthers = errors.New("ended, as another rank had failed")
 
-// all calls f for all ranks at the same time. When one fails the others have lastWords to
-// fail too, as what they report tells which rank is the cause; then they are ended.
+// all calls f for all ranks at the same time. When one fails the others have failureGrace to
+// fail too, because their reports identify the rank that is the cause; then they are ended.
 func (j *job) all(ctx context.Context, f func(ctx context.Context, i int) error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -141,7 +141,7 @@ func (j *job) all(ctx context.Context, f func(ctx context.Context, i int) error)
 	for i := range j.ranks {
 		wait.Go(func() {
 			if j.errs[i] = f(ctx, i); j.errs[i] != nil {
-				first.Do(func() { timer = time.AfterFunc(lastWords, func() { cancel(errOthers) }) })
+				first.Do(func() { timer = time.AfterFunc(failureGrace, func() { cancel(errOthers) }) })
 			}
 		})
 	}
@@ -154,7 +154,7 @@ func (j *job) all(ctx context.Context, f func(ctx context.Context, i int) error)
 // abandon ends what is left of all ranks. An agent that does not answer is replaced when
 // the next sample asks for its place.
 func (j *job) abandon(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), failureGrace)
 	defer cancel()
 	var wait sync.WaitGroup
 	for i, rank := range j.ranks {

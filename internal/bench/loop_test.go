@@ -55,7 +55,7 @@ func newSimulated(cells, blocks int) *simulated {
 		Plan:     plan.Plan{Schema: plan.Schema, Seed: 7, Cells: large(cells), MinBlocks: 5, MaxBlocks: blocks},
 		Observer: quiet{}, Store: &memory{},
 	}
-	o.Judge = watching{stat.NewWatch(stat.Options{TargetRelativeHalfwidth: 0.001, MinBlocks: 5, MaxBlocks: blocks,
+	o.StoppingRule = watching{stat.NewWatch(stat.Options{TargetRelativeHalfwidth: 0.001, MinBlocks: 5, MaxBlocks: blocks,
 		Primary: func(result.Cell) string { return "latency_mean_seconds" }})}
 	return &simulated{run: newRun(o), rng: rand.New(rand.NewPCG(1, 1))}
 }
@@ -81,7 +81,7 @@ func (s *simulated) measure(b *testing.B, n int) {
 }
 
 // BenchmarkLoop is what the controller does in a campaign of 5,000 cells and 50 blocks,
-// beside waiting for the ends. It prints the CPU time of one sample, of the last block by
+// apart from waiting for the ends. It prints the CPU time of one sample, of the last block by
 // the first, and what is held at the end.
 func BenchmarkLoop(b *testing.B) {
 	const cells, blocks = 5000, 50

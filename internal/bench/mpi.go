@@ -142,7 +142,7 @@ func (r *run) runMPI(ctx context.Context, j *mpiJob) (err error) {
 	}
 	j.launcher(ctx, early)
 	// Daemons end with their launcher.
-	timer := time.AfterFunc(lastWords, func() { stop(errOthers) })
+	timer := time.AfterFunc(failureGrace, func() { stop(errOthers) })
 	defer timer.Stop()
 	wait.Wait()
 	return j.err()

@@ -92,7 +92,7 @@ func (r *run) sampleAll(ctx context.Context, slots []plan.Slot) []*try {
 	return tries
 }
 
-// isLost tells that a sample's ends are gone with their machine.
+// isLost reports that a sample's ends are gone with their machine.
 func isLost(err error) bool {
 	var lost *testbed.LostError
 	return errors.As(err, &lost)

@@ -67,7 +67,7 @@ func TestRoundsOfPairs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	alone := map[string]bool{} // those beside which nothing ran
+	alone := map[string]bool{} // those during which nothing else ran
 	for block := range 2 {
 		for _, together := range plan.Together(o.Plan.Block(block+1, nil)) {
 			if len(together) != 2 {
@@ -93,7 +93,7 @@ func TestRoundsOfPairs(t *testing.T) {
 			t.Errorf("%s: %s", pair, s.Reason)
 		case s.Attempt == 1: // tried again it may have been alone
 			if _, has := s.Probes[result.ServerNode]["cpu_user_seconds"]; has != alone[s.ID] {
-				t.Errorf("%s: CPU of the machine %v, and nothing ran beside it: %v", pair, has, alone[s.ID])
+				t.Errorf("%s: CPU of the machine %v, and nothing ran at the same time: %v", pair, has, alone[s.ID])
 			}
 		}
 	}
@@ -109,7 +109,7 @@ func TestRoundsOfPairs(t *testing.T) {
 }
 
 // A sample that failed because its tool went is a record too, and so is what was
-// measured beside it.
+// measured at the same time.
 func TestSampleWithoutItsToolIsRecorded(t *testing.T) {
 	store := &memory{}
 	o := options(t, newLoopback(t), store)
@@ -129,7 +129,7 @@ func TestSampleWithoutItsToolIsRecorded(t *testing.T) {
 	}
 }
 
-// A lost machine ends a run; what was measured beside it stays.
+// A lost machine ends a run; what was measured at the same time stays.
 func TestSampleBesideALostMachineIsRecorded(t *testing.T) {
 	fake := newLoopback(t)
 	fake.fail = func(n int) error {

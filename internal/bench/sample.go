@@ -29,7 +29,7 @@ type try struct {
 	err  error
 	work workload.Workload
 	ends testbed.Ends
-	// without are probes that are left out beside those of the run.
+	// without are probes that are left out in addition to those of the run.
 	without []string
 	// served is what the serving end gave.
 	served workload.Output
@@ -60,7 +60,7 @@ func (r *run) begin(ctx context.Context, slot plan.Slot) *try {
 	return t
 }
 
-// prepare is begin for a sliced sample, whose slices no probe is read beside.
+// prepare is begin for a sliced sample: no probe is read during its slices.
 func (r *run) prepare(ctx context.Context, slot plan.Slot) *try {
 	t := &try{sample: result.Sample{
 		Schema: result.Schema, ID: slot.ID, Block: slot.Block, Attempt: 1 + r.slots[slot.ID].attempts, Cell: slot.Cell, Started: time.Now().UTC(),
@@ -230,9 +230,9 @@ func strangersOf(server workload.Output) error {
 	return nil
 }
 
-// lastWords is how long a client may go on whose server has failed: what it
-// says itself is the better reason.
-const lastWords = time.Second
+// failureGrace is how long a client may go on whose server has failed: its own error is
+// the better reason.
+const failureGrace = time.Second
 
 // watchServer stops the client some time after its server has failed: tools
 // may wait for ever. The channel is closed when nobody watches any more, which
@@ -251,7 +251,7 @@ func watchServer(ctx, driving context.Context, stop context.CancelCauseFunc, at 
 		}
 		select {
 		case <-driving.Done(): // it is through
-		case <-time.After(lastWords):
+		case <-time.After(failureGrace):
 			stop(fmt.Errorf("stopped, as the server at %s had failed: %w", at.Name, err))
 		}
 	}()

@@ -16,10 +16,10 @@ import (
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
-// shaped tells whether a cell's link lets through no more than its rate.
+// shaped reports whether a cell's link lets through no more than its rate.
 func shaped(c result.Cell) bool { return c.Link != "unshaped" && c.Link != "local" && c.Link != "" }
 
-// stream tells whether a cell's traffic goes one way, as fast as it can.
+// stream reports whether a cell's traffic goes one way, as fast as it can.
 func stream(c result.Cell) bool {
 	test := workload.NativeTest(c.Workload)
 	return test == traffic.TCPStream || test == traffic.UDPStream
@@ -89,7 +89,7 @@ func (r *run) batchKey(first plan.Slot) (key [32]byte) {
 
 // slicesOf is the number of slices of a sample. Where the campaign leaves it open, the
 // noise of slices within a typical sample is to be about as large as what the campaign
-// aims at; the rest is the blocks' to tell. It is the same for all cells: one slice that
+// aims at; the rest is between blocks. It is the same for all cells: one slice that
 // the hypervisor interrupted in the first block says nothing about its cell. It depends on
 // the records of the first block alone, so that a resumed run takes the same.
 func (r *run) slicesOf(slot plan.Slot) int {

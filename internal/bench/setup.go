@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
-// podPatience is what each pod of a sample of pod_setup may take, beside patience.
+// podPatience is what each pod of a sample of pod_setup may take, in addition to patience.
 const podPatience = time.Second
 
 // addPods measures a sample of pod_setup, which the testbed itself runs.

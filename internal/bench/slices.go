@@ -29,11 +29,11 @@ const (
 	firstSlices  = 10
 	fewestSlices = 8
 	mostSlices   = 50
-	// betweenSlices is kept free after a slice, beside what its drain has taken in
+	// betweenSlices is kept free after a slice, in addition to what its drain has taken in
 	// blocks before; firstDrain is that in the first.
 	betweenSlices = time.Millisecond
 	firstDrain    = 2 * time.Millisecond
-	// leastStart is how far ahead of its first turn a schedule is sent, beside what
+	// leastStart is how far ahead of its first turn a schedule is sent, in addition to what
 	// the control path takes; mostStart bounds both.
 	leastStart = 20 * time.Millisecond
 	mostStart  = 3 * time.Second
@@ -98,7 +98,7 @@ func (r *run) batch(ctx context.Context, slots []plan.Slot) error {
 			t.finish()
 			if isLost(t.err) && !r.KeepGoing {
 				ends = cmp.Or(ends, t.err)
-				continue // what was measured beside it is recorded
+				continue // what was measured at the same time is recorded
 			}
 			if err := r.record(t.try); err != nil {
 				return err

@@ -11,19 +11,19 @@ type Network struct {
 	Kind          string
 	Model         string
 	Encapsulation string
-	// Variant tells that the network is another one with an option, such as +sockmap,
+	// Variant reports that the network is another one with an option, such as +sockmap,
 	// and that lists leave it out.
 	Variant bool
-	// Policy tells that its pods are under a policy.
+	// Policy reports that its pods are under a policy.
 	Policy bool
 	// Plugins are the CNI plugins that it uses.
 	Plugins []string
 }
 
-// Rung is one step of a ladder, from the network before it.
-type Rung struct {
+// Step is one step of a ladder, from the network before it.
+type Step struct {
 	Network string
-	// Adds is what the step adds, in words.
+	// Adds names what the step adds.
 	Adds string
 	// Components are those of sampled stacks that the step adds to.
 	Components []string
@@ -32,7 +32,7 @@ type Rung struct {
 // Ladder is the way from the bare network up to a network, the lowest step first.
 type Ladder struct {
 	Network string
-	Rungs   []Rung
+	Steps   []Step
 }
 
 // ServiceProxy is what is known of an implementation of services.

@@ -54,7 +54,7 @@ type Network struct {
 	// Contents is what the parser read from Conflist (one element) or
 	// Conflists (one for each node); nil for a network that is built in.
 	Contents [][]byte `json:"-"`
-	// Enforces tells that the network holds traffic against policies.
+	// Enforces reports that the network enforces policies.
 	Enforces bool `json:"-"`
 }
 
@@ -68,7 +68,7 @@ type Path struct {
 // String is the path in the words of a record: "pod-to-host".
 func (p Path) String() string { return p.From + "-to-" + p.To }
 
-// ToService tells whether the path leads to a service.
+// ToService reports whether the path leads to a service.
 func (p Path) ToService() bool { return p.To == "cluster-ip" || p.To == "node-port" }
 
 // Workload is a traffic and the values of its factors; every combination is a cell.
@@ -76,7 +76,7 @@ type Workload struct {
 	Name string `json:"name"`
 	// Values are those that the file lists, and the defaults.
 	Values Values `json:"-"`
-	// Asked tells which of the conditions the file itself says: the others follow
+	// Asked names the conditions that the file itself sets: the others follow
 	// the testbed.
 	Asked Conditions `json:"-"`
 }
@@ -103,7 +103,7 @@ func (w *Workload) set(factor string, values ...any) {
 	w.Values[factor] = values
 }
 
-// has tells whether a factor has a value.
+// has reports whether a factor has a value.
 func (w Workload) has(factor string) bool { return len(w.Values[factor]) > 0 }
 
 // texts are the values of a factor of texts.
@@ -138,7 +138,7 @@ const Forward = "forward"
 const (
 	// UntilTarget: its interval is within the target.
 	UntilTarget = "target"
-	// UntilRanks: and its network is told apart from every other, or shown to be tied
+	// UntilRanks: and its network differs significantly from every other, or is shown to be tied
 	// with it.
 	UntilRanks = "ranks"
 )
@@ -194,19 +194,19 @@ type Known struct {
 	Workloads []workload.Spec
 	Testbeds  []string
 	Probes    []string
-	// Enforcing are those of Networks that hold traffic against policies.
+	// Enforcing are those of Networks that enforce policies.
 	Enforcing      []string
 	ServiceProxies []string
 	Ladders        []Ladder
-	// Recorded tells that the campaign is the copy in a result directory: its
+	// Recorded reports that the campaign is the copy in a result directory: its
 	// conflists are somewhere else and are not read.
 	Recorded bool
 }
 
 // Ladder is a network and all those on the way up to it, itself the last.
 type Ladder struct {
-	Network string
-	Rungs   []string
+	Network  string
+	Networks []string
 }
 
 // ladderNames are the networks that have one.
@@ -249,14 +249,14 @@ func (c Campaign) Notes() []string {
 	return notes
 }
 
-// onlyAddsPods tells whether there is no workload that the bare network has too:
+// onlyAddsPods reports whether there is no workload that the bare network has too:
 // it has no pods to add.
 func (c Campaign) onlyAddsPods() bool {
 	traffic := func(w Workload) bool { return w.Name != workload.PodSetupName }
 	return len(c.Workloads) > 0 && !slices.ContainsFunc(c.Workloads, traffic)
 }
 
-// withPolicies tells whether any number of policies but none is asked for.
+// withPolicies reports whether any number of policies but none is asked for.
 func (c Campaign) withPolicies() bool {
 	return slices.ContainsFunc(c.Policies, func(n int) bool { return n > 0 })
 }

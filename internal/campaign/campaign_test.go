@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// golden holds got against a file, or writes it with -update.
+// golden compares got with a file, or writes it with -update.
 func golden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {
@@ -74,7 +74,7 @@ func holdOrder(t *testing.T, err error) {
 		}
 		line, column = e.Line, e.Column
 		if line < 1 || column < 1 {
-			t.Errorf("no place: %d:%d", line, column)
+			t.Errorf("no position: %d:%d", line, column)
 		}
 	}
 }

@@ -9,31 +9,31 @@ import (
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
-// check is what no single value can tell: whether the values fit together.
+// check is the check that no single value allows: whether the values fit together.
 func (d *decoder) check(c *Campaign) {
 	d.checkClusters(c)
-	d.addRungs(c)
+	d.addLadders(c)
 	for i, n := range c.Networks {
-		d.checkNetwork(place{"networks", i}, n, c.Testbed)
+		d.checkNetwork(keyPath{"networks", i}, n, c.Testbed)
 		c.Networks[i].Enforces = contains(d.known.Enforcing, n.Name)
 	}
-	if d.good(place{"networks"}) && d.good(place{"paths"}) {
+	if d.good(keyPath{"networks"}) && d.good(keyPath{"paths"}) {
 		d.checkPaths(c)
 		d.checkRules(c)
 	}
 	for i := range c.Workloads {
-		d.checkWorkload(place{"workloads", i}, &c.Workloads[i], c.Testbed)
+		d.checkWorkload(keyPath{"workloads", i}, &c.Workloads[i], c.Testbed)
 	}
 	d.checkPlacement(c)
 	d.checkRanks(c)
 	if slices.Contains(c.Families, "ipv6") {
 		for i, mtu := range c.MTU {
 			if mtu > 0 && mtu < minIPv6MTU {
-				d.fail(place{"mtu", i}, "", "IPv6 needs an MTU of at least %d (RFC 8200), found %d", minIPv6MTU, mtu)
+				d.fail(keyPath{"mtu", i}, "", "IPv6 needs an MTU of at least %d (RFC 8200), found %d", minIPv6MTU, mtu)
 			}
 		}
 	}
-	low, high := place{"sampling", "min_blocks"}, place{"sampling", "max_blocks"}
+	low, high := keyPath{"sampling", "min_blocks"}, keyPath{"sampling", "max_blocks"}
 	if s := c.Sampling; d.good(low) && d.good(high) && s.MaxBlocks < s.MinBlocks {
 		hint := ""
 		if d.root.find("sampling").child("max_blocks") == nil {
@@ -42,17 +42,17 @@ func (d *decoder) check(c *Campaign) {
 		d.fail(high, hint, "expected at least min_blocks (%d), found %d", s.MinBlocks, s.MaxBlocks)
 	}
 	if n := c.combinations(); len(d.errs) == 0 && n > maxCells {
-		d.fail(place{"workloads"}, "leave values out, or split the campaign", "the campaign has %.0f cells, more than %d", n, maxCells)
+		d.fail(keyPath{"workloads"}, "leave values out, or split the campaign", "the campaign has %.0f cells, more than %d", n, maxCells)
 	}
 }
 
-// addRungs adds the networks of the ladders to those that are measured.
-func (d *decoder) addRungs(c *Campaign) {
+// addLadders adds the networks of the ladders to those that are measured.
+func (d *decoder) addLadders(c *Campaign) {
 	for _, l := range d.known.Ladders {
 		if !contains(c.Ladders, l.Network) {
 			continue
 		}
-		for _, name := range l.Rungs {
+		for _, name := range l.Networks {
 			if !c.hasNetwork(name) {
 				c.Networks = append(c.Networks, Network{Name: name})
 			}
@@ -60,8 +60,8 @@ func (d *decoder) addRungs(c *Campaign) {
 	}
 }
 
-// checkNetwork tells a network of the user's own from a built-in one.
-func (d *decoder) checkNetwork(where place, n Network, testbed string) {
+// checkNetwork distinguishes a network of the user's own from a built-in one.
+func (d *decoder) checkNetwork(where keyPath, n Network, testbed string) {
 	if !d.good(where) {
 		return
 	}
@@ -94,12 +94,12 @@ func (d *decoder) checkPaths(c *Campaign) {
 		onHost := p.From == "host" && p.To == "host"
 		toPods = toPods || !onHost
 		if onHost && !c.hasNetwork(result.HostNetwork) {
-			d.fail(place{"paths", i}, "add host to networks", "host-to-host is measured on network %q, which is not among the networks", result.HostNetwork)
+			d.fail(keyPath{"paths", i}, "add host to networks", "host-to-host is measured on network %q, which is not among the networks", result.HostNetwork)
 		}
 	}
 	for i, n := range c.Networks {
 		if !toPods && n.Name != result.HostNetwork {
-			d.fail(place{"networks", i}, "add {from: pod, to: pod} to paths", "network %q would not be measured: every path is host-to-host", n.Name)
+			d.fail(keyPath{"networks", i}, "add {from: pod, to: pod} to paths", "network %q would not be measured: every path is host-to-host", n.Name)
 		}
 	}
 }
@@ -111,12 +111,12 @@ func (d *decoder) checkRules(c *Campaign) {
 	for i, p := range c.Paths {
 		toService = toService || p.ToService()
 		if p.ToService() && p.From != "pod" {
-			d.fail(place{"paths", i}, "write from: pod", "%s is reached from pods, not from %s", p.To, p.From)
+			d.fail(keyPath{"paths", i}, "write from: pod", "%s is reached from pods, not from %s", p.To, p.From)
 		}
 	}
 	for _, name := range []string{"services", "service_proxies"} {
 		if d.root.child(name) != nil && !toService {
-			d.fail(place{name}, "add {from: pod, to: cluster-ip} to paths", "no path leads to a service")
+			d.fail(keyPath{name}, "add {from: pod, to: cluster-ip} to paths", "no path leads to a service")
 		}
 	}
 	if c.Testbed == Kubernetes {
@@ -124,13 +124,13 @@ func (d *decoder) checkRules(c *Campaign) {
 	}
 	enforces := slices.ContainsFunc(c.Networks, func(n Network) bool { return n.Enforces })
 	if c.withPolicies() && !enforces {
-		d.fail(place{"policies"}, "add one that does to networks: "+strings.Join(d.known.Enforcing, ", "), "no network enforces policies")
+		d.fail(keyPath{"policies"}, "add one that does to networks: "+strings.Join(d.known.Enforcing, ", "), "no network enforces policies")
 	}
 }
 
-// checkWorkload holds a workload against what it takes, and fills in the
+// checkWorkload checks the values of a workload, and fills in the
 // defaults that depend on the workload.
-func (d *decoder) checkWorkload(where place, w *Workload, testbed string) {
+func (d *decoder) checkWorkload(where keyPath, w *Workload, testbed string) {
 	spec, ok := d.known.workload(w.Name)
 	if !ok {
 		return // reported, or missing
@@ -152,7 +152,7 @@ func (d *decoder) checkWorkload(where place, w *Workload, testbed string) {
 	}
 }
 
-func (d *decoder) checkDatagrams(where place, sizes []any) {
+func (d *decoder) checkDatagrams(where keyPath, sizes []any) {
 	for i, size := range sizes {
 		if n, ok := size.(int); ok && n > maxUDPPayload {
 			d.fail(where.with(i), "for other protocols list the workload a second time", "a UDP datagram carries at most %d bytes, found %d", maxUDPPayload, n)
@@ -160,8 +160,8 @@ func (d *decoder) checkDatagrams(where place, sizes []any) {
 	}
 }
 
-// checkChoice holds a workload's test or protocol against those it has.
-func (d *decoder) checkChoice(where place, values, allowed []string) {
+// checkChoice checks a workload's test or protocol.
+func (d *decoder) checkChoice(where keyPath, values, allowed []string) {
 	kind := where[len(where)-1].(string)
 	for i, v := range values {
 		if v != "" && len(allowed) > 0 && !contains(allowed, v) {
@@ -188,7 +188,7 @@ func fillWorkload(w *Workload, spec workload.Spec) {
 	}
 }
 
-// takes tells whether a workload takes a key.
+// takes reports whether a workload takes a key.
 func takes(spec workload.Spec, name string) bool {
 	switch name {
 	case "name":
@@ -222,12 +222,12 @@ func workloadKeyNames() []string {
 	return names
 }
 
-// mayUseUDP tells whether any cell of the workload sends datagrams.
+// mayUseUDP reports whether any cell of the workload sends datagrams.
 func mayUseUDP(spec workload.Spec, w Workload) bool {
 	return isUDP(spec.Name) || slices.ContainsFunc(w.texts("protocol"), isUDP) || slices.ContainsFunc(w.texts("test"), isUDP)
 }
 
-// isUDP tells a workload, test or protocol that sends datagrams by its name:
+// isUDP recognises a workload, test or protocol that sends datagrams by its name:
 // udp_rr, UDP_STREAM, udp.
 func isUDP(name string) bool { return strings.HasPrefix(strings.ToLower(name), "udp") }
 

@@ -30,7 +30,7 @@ type Cluster struct {
 	// nodes that take pods, the first by name.
 	Nodes []string `json:"nodes,omitempty"`
 	Zones []string `json:"zones,omitempty"`
-	// Namespace is one that is there, in which the run's pods are made; "": namespaces
+	// Namespace is an existing one, in which the run creates its pods; "": namespaces
 	// of the run's own.
 	Namespace string `json:"namespace,omitempty"`
 	// Switch are commands (program and arguments each) that give the cluster its
@@ -68,11 +68,11 @@ const MaxCells = maxCells
 
 // Found is what is not chosen on a cluster.
 type Found struct {
-	// Network is its pod network, "unknown" where nothing told.
+	// Network is its pod network, "unknown" where it was not detected.
 	Network string
 	// MTU is that of its nodes' device, bytes.
 	MTU int
-	// Enforces tells that the network holds traffic against policies.
+	// Enforces reports that the network enforces policies.
 	Enforces bool
 	// Pairs are client and server node of each pair that is measured; nil: they are
 	// not chosen yet, or one pair is measured whose nodes are no factor.
@@ -91,10 +91,10 @@ func clusterGivens() []string {
 func (d *decoder) checkClusters(c *Campaign) {
 	if c.Testbed != Kubernetes {
 		if d.root.child("clusters") != nil {
-			d.fail(place{"clusters"}, "write testbed: kubernetes", "clusters requires testbed kubernetes; this campaign uses %s", c.Testbed)
+			d.fail(keyPath{"clusters"}, "write testbed: kubernetes", "clusters requires testbed kubernetes; this campaign uses %s", c.Testbed)
 		}
 		if d.root.child("pairs") != nil {
-			d.fail(place{"pairs"}, "write testbed: kubernetes", "pairs requires testbed kubernetes; this campaign uses %s", c.Testbed)
+			d.fail(keyPath{"pairs"}, "write testbed: kubernetes", "pairs requires testbed kubernetes; this campaign uses %s", c.Testbed)
 		}
 		if d.root.child("networks") == nil {
 			d.failAt(d.root, nil, "for example networks: [host, bridge]", "missing key %q", "networks")
@@ -103,14 +103,14 @@ func (d *decoder) checkClusters(c *Campaign) {
 	}
 	for _, name := range clusterGivens() {
 		if d.root.child(name) != nil {
-			d.fail(place{name}, "leave it out: it is read and recorded", "a cluster has what it has")
+			d.fail(keyPath{name}, "leave it out: it is read and recorded", "a cluster has what it has")
 		}
 	}
 	if d.root.child("networks") == nil {
 		c.Networks = []Network{{Name: result.HostNetwork}, {Name: Detected}}
 	}
-	if len(c.Clusters) > 1 && d.good(place{"networks"}) && !c.hasNetwork(Detected) {
-		d.fail(place{"networks"}, "add detected", "several clusters have nothing in common but what is %s", Detected)
+	if len(c.Clusters) > 1 && d.good(keyPath{"networks"}) && !c.hasNetwork(Detected) {
+		d.fail(keyPath{"networks"}, "add detected", "several clusters have nothing in common but what is %s", Detected)
 	}
 	d.checkPairs(c)
 	d.checkSwitches(c)
@@ -123,27 +123,27 @@ func (d *decoder) checkPairs(c *Campaign) {
 		for i, cluster := range c.Clusters {
 			for name, values := range map[string][]string{"nodes": cluster.Nodes, "zones": cluster.Zones} {
 				if len(values) > 2 {
-					d.fail(place{"clusters", i, name}, "write pairs: all to measure every pair", "one pair is measured, of two %s: found %d", name, len(values))
+					d.fail(keyPath{"clusters", i, name}, "write pairs: all to measure every pair", "one pair is measured, of two %s: found %d", name, len(values))
 				}
 			}
 		}
 		return
 	}
 	for i, p := range c.Paths {
-		if where := (place{"paths", i}); d.good(where) && (p.Placement != result.InterHost || p.To != "pod" && p.To != "host") {
+		if where := (keyPath{"paths", i}); d.good(where) && (p.Placement != result.InterHost || p.To != "pod" && p.To != "host") {
 			d.fail(where, "write {from: pod, to: pod}; other paths are a campaign of their own", "pairs of nodes are measured from pod or host to pod or host, %s", result.InterHost)
 		}
 	}
 	if c.withPolicies() {
-		d.fail(place{"policies"}, "make them a campaign of their own", "pairs of nodes are measured without policies")
+		d.fail(keyPath{"policies"}, "make them a campaign of their own", "pairs of nodes are measured without policies")
 	}
 }
 
-// checkSwitches holds clusters whose network is switched against each other: they
+// checkSwitches compares clusters whose network is switched with each other: they
 // are measured one after the other, so all are, or none is.
 func (d *decoder) checkSwitches(c *Campaign) {
 	for i, cluster := range c.Clusters {
-		where := place{"clusters", i}
+		where := keyPath{"clusters", i}
 		switch {
 		case !d.good(where):
 		case (cluster.Switch == nil) != (cluster.Network == ""):
@@ -154,7 +154,7 @@ func (d *decoder) checkSwitches(c *Campaign) {
 	}
 }
 
-// Switched tells whether the clusters are one in which commands switch the network:
+// Switched reports whether the clusters are one in which commands switch the network:
 // they are then measured one after the other.
 func (c Campaign) Switched() bool { return len(c.Clusters) > 0 && c.Clusters[0].Switch != nil }
 

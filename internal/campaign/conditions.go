@@ -24,7 +24,7 @@ const (
 
 // checkConditions refuses conditions that make no sense on a testbed, and fills in
 // those that the file leaves to it.
-func (d *decoder) checkConditions(where place, w *Workload, spec workload.Spec, testbed string) {
+func (d *decoder) checkConditions(where keyPath, w *Workload, spec workload.Spec, testbed string) {
 	w.Asked = Conditions{w.has(cpusKey), w.has(congestionKey)}
 	if slices.Contains(w.Values["pin_cpus"], any(true)) && w.Asked.CPUs {
 		d.fail(where.with("pin_cpus"), "leave pin_cpus out", "cpus and pin_cpus both place the ends")
@@ -113,7 +113,7 @@ func (d *decoder) checkPlacement(c *Campaign) {
 	for i, w := range c.Workloads {
 		at := slices.Index(w.Values[cpusKey], any(result.CPUsSame))
 		if at >= 0 && apart {
-			d.fail(place{"workloads", i}.with(cpusKey).with(at), "write apart or free, or measure paths inside a node alone",
+			d.fail(keyPath{"workloads", i}.with(cpusKey).with(at), "write apart or free, or measure paths inside a node alone",
 				"%s", fmt.Sprintf("the ends of a path between nodes are on two machines, which have no CPU in common: %s", result.CPUsSame))
 		}
 	}

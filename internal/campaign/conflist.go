@@ -11,7 +11,7 @@ import (
 // conflists reads the conflists that the campaign names, relative to its file.
 func (d *decoder) conflists(c *Campaign, campaignPath string) {
 	for i := range c.Networks {
-		n, where := &c.Networks[i], place{"networks", i}
+		n, where := &c.Networks[i], keyPath{"networks", i}
 		if !d.good(where) {
 			continue
 		}
@@ -24,7 +24,7 @@ func (d *decoder) conflists(c *Campaign, campaignPath string) {
 	}
 }
 
-func (d *decoder) conflist(n *Network, name, campaignPath string, where place) {
+func (d *decoder) conflist(n *Network, name, campaignPath string, where keyPath) {
 	path := name
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(filepath.Dir(campaignPath), path)

@@ -12,16 +12,16 @@ type decoder struct {
 	known Known
 	root  *node
 	errs  []*Error
-	// failed are the places with an error in or below them, so that no check is
+	// failed are the paths with an error in or below them, so that no check is
 	// built on those.
 	failed map[string]bool
 }
 
-// place is the way from the root to a value: keys (string) and indexes (int).
-type place []any
+// keyPath is the way from the root to a value: keys (string) and indexes (int).
+type keyPath []any
 
-// String writes a place as people do: workloads[0].streams[1].
-func (p place) String() string {
+// String writes a path as people do: workloads[0].streams[1].
+func (p keyPath) String() string {
 	var b strings.Builder
 	for _, step := range p {
 		switch step := step.(type) {
@@ -37,10 +37,10 @@ func (p place) String() string {
 	return b.String()
 }
 
-func (p place) with(step any) place { return append(p[:len(p):len(p)], step) }
+func (p keyPath) with(step any) keyPath { return append(p[:len(p):len(p)], step) }
 
 // failAt reports an error at a node.
-func (d *decoder) failAt(n *node, where place, hint, format string, args ...any) {
+func (d *decoder) failAt(n *node, where keyPath, hint, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
 	if len(where) > 0 {
 		message = where.String() + ": " + message
@@ -51,15 +51,15 @@ func (d *decoder) failAt(n *node, where place, hint, format string, args ...any)
 	d.errs = append(d.errs, &Error{Line: n.line, Column: n.column, Message: message, Hint: hint})
 }
 
-// fail reports an error at a place, or where a value that is not there would be.
-func (d *decoder) fail(where place, hint, format string, args ...any) {
+// fail reports an error at a value, or where a missing value would be.
+func (d *decoder) fail(where keyPath, hint, format string, args ...any) {
 	d.failAt(d.root.find(where...), where, hint, format, args...)
 }
 
-// good tells whether the value at a place, and all below it, was decoded.
-func (d *decoder) good(where place) bool { return !d.failed[where.String()] }
+// good reports whether a value, and all below it, was decoded.
+func (d *decoder) good(where keyPath) bool { return !d.failed[where.String()] }
 
-func (d *decoder) decode(n *node, v reflect.Value, k key, where place) {
+func (d *decoder) decode(n *node, v reflect.Value, k key, where keyPath) {
 	switch v.Kind() {
 	case reflect.Slice:
 		d.list(n, v, k, where)
@@ -82,7 +82,7 @@ func (d *decoder) decode(n *node, v reflect.Value, k key, where place) {
 	}
 }
 
-func (d *decoder) wrongKind(n *node, where place, expected string) {
+func (d *decoder) wrongKind(n *node, where keyPath, expected string) {
 	hint := ""
 	switch {
 	case n.kind == kindNull:
@@ -101,7 +101,7 @@ func (d *decoder) wrongKind(n *node, where place, expected string) {
 	d.failAt(n, where, hint, "expected %s, found %s", expected, n.describe())
 }
 
-func (d *decoder) list(n *node, v reflect.Value, k key, where place) {
+func (d *decoder) list(n *node, v reflect.Value, k key, where keyPath) {
 	if n.kind != kindList {
 		d.wrongKind(n, where, "a list")
 		return
@@ -147,7 +147,7 @@ func identity(v reflect.Value) string {
 	return fmt.Sprintf("%#v", v.Interface())
 }
 
-func (d *decoder) mapping(n *node, v reflect.Value, k key, where place) {
+func (d *decoder) mapping(n *node, v reflect.Value, k key, where keyPath) {
 	if n.kind != kindMapping {
 		expected := "a mapping"
 		if k.kind == "network" {
@@ -189,7 +189,7 @@ func (d *decoder) mapping(n *node, v reflect.Value, k key, where place) {
 }
 
 // values reads the values of a workload's factor.
-func (d *decoder) values(n *node, w *Workload, k key, where place) {
+func (d *decoder) values(n *node, w *Workload, k key, where keyPath) {
 	list := reflect.New(k.typ).Elem()
 	d.decode(n, list, k, where)
 	var values []any
@@ -218,7 +218,7 @@ func field(v reflect.Value, k key) reflect.Value {
 	return v.FieldByIndex(f.Index)
 }
 
-func (d *decoder) text(n *node, v reflect.Value, k key, where place) {
+func (d *decoder) text(n *node, v reflect.Value, k key, where keyPath) {
 	switch {
 	case n.kind != kindText:
 		d.wrongKind(n, where, "text")
@@ -242,7 +242,7 @@ func contains(names []string, name string) bool {
 	return false
 }
 
-func (d *decoder) number(n *node, v reflect.Value, k key, where place) {
+func (d *decoder) number(n *node, v reflect.Value, k key, where keyPath) {
 	whole := v.Kind() == reflect.Int
 	expected := "a number " + k.bounds.String()
 	if whole {

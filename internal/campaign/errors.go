@@ -13,14 +13,14 @@ type Error struct {
 	File string
 	// Line and Column count from 1; a column is a character, not a byte.
 	Line, Column int
-	// Message says what is wrong and what was expected; Hint how to mend it.
+	// Message says what is wrong and what was expected; Hint how to fix it.
 	Message, Hint string
 	// Source is the line of the file.
 	Source string
 }
 
 // Error is one line to read (and for editors to jump to), then the line of the
-// file with a caret under the place.
+// file with a caret under the position.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:%d:%d: %s", e.File, e.Line, e.Column, e.Message)
@@ -68,7 +68,7 @@ func excerpt(source string, column int) (line, caret string) {
 // maxErrors is how many errors are reported: a file with more is no campaign.
 const maxErrors = 100
 
-// inOrder sorts the errors by their place in the file and keeps the first.
+// inOrder sorts the errors by their position in the file and keeps the first.
 func inOrder(errs []*Error) []*Error {
 	slices.SortStableFunc(errs, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))

@@ -28,19 +28,19 @@ func fillRanks(w *Workload, spec workload.Spec) {
 // algorithm and message size, or a path that has no place for ranks.
 func (d *decoder) checkRanks(c *Campaign) {
 	for i, w := range c.Workloads {
-		where := place{"workloads", i}
+		where := keyPath{"workloads", i}
 		spec, ok := d.known.workload(w.Name)
 		if !ok || !spec.ManyEnds || !d.good(where) {
 			continue
 		}
-		if d.checkChoices(where, w, spec) && d.good(place{"paths"}) {
+		if d.checkChoices(where, w, spec) && d.good(keyPath{"paths"}) {
 			d.checkRankPaths(c, where, w)
 		}
 	}
 }
 
 // checkChoices reports the first choice of a workload that cannot be run.
-func (d *decoder) checkChoices(where place, w Workload, spec workload.Spec) bool {
+func (d *decoder) checkChoices(where keyPath, w Workload, spec workload.Spec) bool {
 	hint := ""
 	sizes, algorithms := w.numbers("message_bytes"), w.texts("algorithm")
 	if len(sizes) > 1 || len(w.numbers("ranks")) > 1 || len(algorithms) > 1 {
@@ -78,12 +78,12 @@ func orOne[V any](values []V) []V {
 
 // checkRankPaths refuses paths whose two ends are not alike, and numbers of ranks per
 // node that contradict a path's placement.
-func (d *decoder) checkRankPaths(c *Campaign, where place, w Workload) {
+func (d *decoder) checkRankPaths(c *Campaign, where keyPath, w Workload) {
 	perNode, ranks := slices.Max(w.numbers("ranks_per_node")), slices.Min(w.numbers("ranks"))
 	for i, p := range c.Paths {
 		switch {
 		case p.From != p.To:
-			d.fail(place{"paths", i}, "write {from: pod, to: pod}, or make the workload a campaign of its own", "%s has ranks that are all pods or all nodes: there is no path from %s to %s between them", w.Name, p.From, p.To)
+			d.fail(keyPath{"paths", i}, "write {from: pod, to: pod}, or make the workload a campaign of its own", "%s has ranks that are all pods or all nodes: there is no path from %s to %s between them", w.Name, p.From, p.To)
 			return
 		case p.Placement == result.IntraHost && perNode > 1:
 			d.fail(where.with("ranks_per_node"), "leave it out: all ranks are on one node then", "a path with placement %s has all ranks of %s on one node", p.Placement, w.Name)

@@ -34,12 +34,12 @@ func ReadTree(path string, data []byte) (*Tree, error) {
 // Value is the tree as encoding/json would decode it.
 func (t *Tree) Value() any { return t.root.value() }
 
-// ErrorAt is what is wrong at the place that keys and indexes, as text, lead to,
+// ErrorAt is what is wrong at the value that keys and indexes, as text, lead to,
 // or as far as they lead.
 func (t *Tree) ErrorAt(where []string, hint, message string) *Error {
 	e := &Error{Line: 1, Column: 1, Message: message, Hint: hint}
 	if n := t.root; n != nil {
-		var at place
+		var at keyPath
 		for _, step := range where {
 			if i, err := strconv.Atoi(step); err == nil && n.kind == kindList && i < len(n.items) {
 				at, n = at.with(i), n.items[i]
@@ -68,7 +68,7 @@ func (t *Tree) name(e *Error) *Error {
 	return e
 }
 
-// JoinErrors joins errors of one file in the order of their places; nil of none.
+// JoinErrors joins errors of one file in the order of their positions; nil of none.
 func JoinErrors(errs []*Error) error {
 	var all []error
 	for _, e := range inOrder(errs) {

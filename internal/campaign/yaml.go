@@ -156,7 +156,7 @@ func notText(line []byte) int {
 	return 0
 }
 
-// report is how the steps of reading YAML tell an error.
+// report is how the steps of reading YAML report an error.
 type report func(line, column int, hint, format string, args ...any)
 
 // guard refuses what a campaign does not need and what makes YAML dangerous:
@@ -261,7 +261,7 @@ func convertMapping(out *node, values []*ast.MappingValueNode, at report) *node 
 		t := v.Key.GetToken()
 		key := &node{kind: kindText, line: t.Position.Line, column: t.Position.Column, text: t.Value}
 		value := convert(v.Value, at)
-		if value.kind == kindNull { // an absent value has no place of its own
+		if value.kind == kindNull { // an absent value has no position of its own
 			value.line, value.column = key.line, key.column
 		}
 		// A block mapping begins where its first key does, not at the colon.

@@ -44,9 +44,9 @@ type brokenLab struct {
 	undo func()
 	at   time.Time // of the last fault
 	over chan struct{}
-	// armed tells that the next Ends are those of a sample.
+	// armed reports that the next Ends are those of a sample.
 	armed bool
-	// looks tells that the next Ends are those of a look for tools.
+	// looks reports that the next Ends are those of a look for tools.
 	looks bool
 	// at0 does it before the sample begins.
 	at0 bool
@@ -86,13 +86,13 @@ func (b *brokenLab) Build(ctx context.Context, cells []result.Cell) (map[result.
 
 // Close leaves the lab to the next run.
 func (b *brokenLab) Close(context.Context) error {
-	b.mend()
+	b.repair()
 	return nil
 }
 
-// Ends mends the last fault and plans the next one.
+// Ends repairs the last fault and plans the next one.
 func (b *brokenLab) Ends(ctx context.Context, c result.Cell) (testbed.Ends, error) {
-	b.mend()
+	b.repair()
 	ends, err := b.Lab.Ends(ctx, c)
 	if b.looks {
 		b.looks = false
@@ -126,7 +126,7 @@ func (b *brokenLab) Ends(ctx context.Context, c result.Cell) (testbed.Ends, erro
 	return ends, nil
 }
 
-func (b *brokenLab) mend() {
+func (b *brokenLab) repair() {
 	if b.over == nil {
 		return
 	}
@@ -193,7 +193,7 @@ func (b *brokenLab) mustFail(cells []result.Cell, seconds float64, tool time.Dur
 	}
 	for _, s := range b.run(cells, 0.2, nil) {
 		if s.Status != result.StatusOK {
-			b.t.Errorf("%s: after the fault was mended: %s", s.Cell.Traffic(), s.Reason)
+			b.t.Errorf("%s: after the fault was repaired: %s", s.Cell.Traffic(), s.Reason)
 		}
 	}
 }

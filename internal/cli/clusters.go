@@ -25,7 +25,7 @@ import (
 // clusterFlags are those of commands that use a cluster of a kubeconfig.
 type clusterFlags struct {
 	kubeconfig, context string
-	// namespace is one that is there; "": the run makes its own.
+	// namespace is an existing one; "": the run creates its own.
 	namespace string
 }
 
@@ -48,7 +48,8 @@ func cleanCommand(stdout, stderr io.Writer) *cobra.Command {
 		Long: `clean deletes the namespaces of runs that do not go on any more, and waits until
 they are gone: runs of this machine whose process has ended, and runs of others (also
 of other pods on one node) whose Lease does not change while clean looks at it for two
-minutes. The next run on the cluster deletes the former at once, the latter when it ends.
+minutes. The next run on the cluster deletes those of this machine at once, and those of
+others when it ends.
 
 With --namespace it deletes what such runs left in that namespace, and keeps the
 namespace.`,
@@ -131,7 +132,7 @@ func runOnClusters(ctx context.Context, path string, c campaign.Campaign, f runF
 		fmt.Fprintln(stderr, words)
 	}
 	_, err = runOn(ctx, clusters, path, c, f, stdout, stderr)
-	// Where no run came of it, nothing else takes it down.
+	// Without a run, nothing else takes it down.
 	return errors.Join(err, clusters.Close(context.WithoutCancel(ctx)))
 }
 
@@ -197,7 +198,7 @@ func pairWords(c campaign.Campaign, p plan.Plan) string {
 		pairs += len(named.Found.Pairs)
 	}
 	if pairs == 0 {
-		return "pairs of nodes: the run finds out how many; N nodes have N(N-1) in 2(N-1) rounds, 2N where N is odd; the numbers here are of one pair"
+		return "pairs of nodes: the run finds out how many; N nodes have N(N-1) in 2(N-1) rounds, 2N where N is odd; the numbers here are for one pair"
 	}
 	_, rounds := p.Turns()
 	return fmt.Sprintf("pairs of nodes: %d; a block measures them in %d rounds, those of a round at the same time", pairs, rounds)

@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/papers"
 )
 
-// complete tells shells what may stand where: campaign files, result directories,
+// complete gives shells what may be completed where: campaign files, result directories,
 // and the names that verbs and flags take.
 func complete(root *cobra.Command) error {
 	verbs := map[string]cobra.CompletionFunc{

@@ -23,7 +23,7 @@ func first(all func() []string) cobra.CompletionFunc {
 	}
 }
 
-// labNames and placeNames are of the labs that stand; none where they cannot be
+// labNames and placeNames are those of the existing labs; none where they cannot be
 // read.
 func labNames() []string {
 	infos, _ := lab.List(lab.Options{Dir: stateDir()})

@@ -34,7 +34,7 @@ func (b *burning) add(s *result.Sample) {
 	}
 }
 
-// hasStacks tells whether stacks were sampled beside a sample.
+// hasStacks reports whether stacks were sampled during a sample.
 func hasStacks(s *result.Sample) bool {
 	for _, values := range s.Probes {
 		if values["stack_samples"] > 0 {

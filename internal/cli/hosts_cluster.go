@@ -67,7 +67,7 @@ func connectCluster(ctx context.Context, hosts *baremetal.Testbed) (string, *kub
 	}
 	if u, err := url.Parse(client.Server); err == nil {
 		if a, err := netip.ParseAddr(u.Hostname()); err == nil && a.IsLoopback() {
-			return "", nil, fmt.Errorf("the kubeconfig of the control plane leads to %s, which is the control plane itself: name one in cnibench_kubeconfig that leads to its address", client.Server)
+			return "", nil, fmt.Errorf("the kubeconfig of the control plane connects to %s, which is the control plane itself: name one in cnibench_kubeconfig that connects to its address", client.Server)
 		}
 	}
 	return path, client, nil

@@ -49,7 +49,7 @@ func (f *farm) left() (names []string) {
 }
 
 // TestHostsOfAClusterInCluster: hosts that are nodes of a real Kubernetes are tuned
-// over SSH, and its pods are measured beside them. After a kill reset puts back the
+// over SSH, and its pods are measured in the same run. After a kill reset puts back the
 // hosts and clears the cluster.
 func TestHostsOfAClusterInCluster(t *testing.T) {
 	f := newNodesFarm(t)
@@ -76,7 +76,7 @@ sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 200, max_blocks: 200,
 	_ = p.Wait()
 	f.checkNodes()
 	if names := f.left(); f.sack("server") != "0" || len(names) == 0 {
-		t.Errorf("nothing is left to be mended: tcp_sack %s, %v", f.sack("server"), names)
+		t.Errorf("nothing is left to be repaired: tcp_sack %s, %v", f.sack("server"), names)
 	}
 	if _, stderr, err := f.run("hosts", "reset", "--inventory", f.inventory); err != nil {
 		t.Errorf("%v\n%s", err, stderr)

@@ -213,14 +213,14 @@ func (f *farm) until(what string, done func() bool) {
 func TestKilledController(t *testing.T) {
 	f := newFarm(t)
 	asBefore := f.before()
-	for _, mend := range [][]string{
+	for _, repair := range [][]string{
 		{"hosts", "reset", "--inventory", f.inventory},
 		{"run", "long.yaml", "--inventory", f.inventory, "--out", "again"},
 	} {
 		p := f.tunedRun()
 		// While it lives nobody else changes the hosts under it.
-		if _, stderr, err := f.run(mend...); err == nil || !strings.Contains(stderr, "is in use by cnibench on") || f.sack("client") != "0" {
-			t.Errorf("beside a living run: %v\n%s", err, stderr)
+		if _, stderr, err := f.run(repair...); err == nil || !strings.Contains(stderr, "is in use by cnibench on") || f.sack("client") != "0" {
+			t.Errorf("during a living run: %v\n%s", err, stderr)
 		}
 		if err := os.RemoveAll(f.path("again")); err != nil {
 			t.Fatal(err)
@@ -230,11 +230,11 @@ func TestKilledController(t *testing.T) {
 		}
 		_ = p.Wait()
 		if f.sack("client") != "0" {
-			t.Fatal("nothing is left to be mended")
+			t.Fatal("nothing is left to be repaired")
 		}
 		f.write("long.yaml", "name: short\ntestbed: hosts\nnetworks: [host]\nworkloads: [{name: tcp_rr, message_bytes: [64]}]\n"+
 			"sampling: {seconds: 0.05, warmup_seconds: 0.02, min_blocks: 2, max_blocks: 2}\n")
-		_, stderr, err := f.run(mend...)
+		_, stderr, err := f.run(repair...)
 		if err != nil || !strings.Contains(stderr, "the-client: put back what a killed run had changed") || !strings.Contains(stderr, "net.ipv4.tcp_sack") {
 			t.Errorf("%v\n%s", err, stderr)
 		}
@@ -307,8 +307,8 @@ func childOf(parent int, word string) int {
 
 // TestKilledSSHD: with the server's sshd and all its sessions gone, samples fail
 // with the reason, and with --keep-going the run goes on: the host that is back is
-// tuned anew. One that is gone at the end is left to reset, the other is put back.
-// So it is with one whose packets are lost, of which nobody is told.
+// tuned again. One that is gone at the end is left to reset, the other is put back.
+// So it is with one whose packets are lost, which nobody is informed of.
 func TestKilledSSHD(t *testing.T) {
 	labtest.Tool(t, "iptables", "iptables")
 	f := newFarm(t)
@@ -322,7 +322,7 @@ func TestKilledSSHD(t *testing.T) {
 		return regexp.MustCompile(`"status":"failed"[^\n]*the-server: cannot be reached`).MatchString(f.read("long/samples.jsonl"))
 	})
 	before := len(f.read("long/samples.jsonl"))
-	// As if it had been started anew.
+	// As if it had been started again.
 	f.must(exec.Cmd{Argv: []string{"sysctl", "-w", "net.ipv4.tcp_sack=1"}, NetNS: f.ns["server"].Path})
 	f.startSSHD("server")
 	f.until("sample after the server came back", func() bool {
@@ -350,13 +350,13 @@ func TestKilledSSHD(t *testing.T) {
 		t.Error("the client, which answers, is not put back")
 	}
 	if f.sack("server") != "0" {
-		t.Error("nothing is left to be mended on the server")
+		t.Error("nothing is left to be repaired on the server")
 	}
 	if _, stderr, err := f.run("hosts", "reset", "--inventory", f.inventory); err == nil || strings.Count(stderr, "the-server: cannot be reached") != 1 ||
 		!strings.Contains(stderr, " timed out (it does not answer") || strings.Contains(stderr, "the-client") {
 		t.Errorf("reset of a host that does not answer: %v\n%s", err, stderr)
 	}
-	f.killAll(f.ns["server"]) // what it was not told of
+	f.killAll(f.ns["server"]) // what it was not informed of
 	_ = f.sshd["server"].Wait()
 	lose("-D")
 	f.startSSHD("server")

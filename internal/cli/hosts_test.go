@@ -32,7 +32,7 @@ type farm struct {
 	sshd      map[string]*exec.Process // by role
 	ns        map[string]netns.NS
 	addresses map[string]string // of those with an sshd, by role
-	// nodes tells that the machines are nodes of a Kubernetes, with mounts of their own.
+	// nodes reports that the machines are nodes of a Kubernetes, with mounts of their own.
 	nodes bool
 }
 
@@ -236,7 +236,7 @@ func (f *farm) settings(role string) string {
 	return regexp.MustCompile(`(?m)^net\.netfilter\.nf_conntrack_count.*$`).ReplaceAllString(out, "")
 }
 
-// before keeps the settings of both ends; the func it gives holds them against
+// before keeps the settings of both ends; the func it gives compares them with
 // those of now, and looks for what was left behind.
 func (f *farm) before() (asBefore func()) {
 	was := map[string]string{"client": f.settings("client"), "server": f.settings("server")}

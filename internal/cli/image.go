@@ -188,7 +188,7 @@ func toolNames() []string {
 	return slices.Compact(names)
 }
 
-// writeImage writes the tar beside its place and moves it there when it is
+// writeImage writes the tar next to its destination and moves it there when it is
 // whole.
 func writeImage(file string, spec image.Spec) (info image.Info, err error) {
 	made := false

@@ -23,8 +23,8 @@ func known() campaign.Known {
 		}
 	}
 	for _, l := range ladders() {
-		if len(l.Rungs) > 1 && !result.IsRung(l.Network) {
-			k.Ladders = append(k.Ladders, campaign.Ladder{Network: l.Network, Rungs: rungsOf(l)})
+		if len(l.Steps) > 1 && !result.IsLadderOnly(l.Network) {
+			k.Ladders = append(k.Ladders, campaign.Ladder{Network: l.Network, Networks: networksOf(l)})
 		}
 	}
 	for _, p := range serviceProxies() {
@@ -55,23 +55,23 @@ func withoutProbes(c campaign.Campaign) []string {
 }
 
 // ladderOf gives the statistics a network's ladder.
-func ladderOf(name string) []stat.Rung {
-	var out []stat.Rung
+func ladderOf(name string) []stat.Step {
+	var out []stat.Step
 	for _, l := range ladders() {
 		if l.Network != name {
 			continue
 		}
-		for _, r := range l.Rungs {
-			out = append(out, stat.Rung{Network: r.Network, Adds: r.Adds, Components: r.Components})
+		for _, r := range l.Steps {
+			out = append(out, stat.Step{Network: r.Network, Adds: r.Adds, Components: r.Components})
 		}
 	}
 	return out
 }
 
-// rungsOf are the networks of a ladder.
-func rungsOf(l buildable.Ladder) []string {
+// networksOf are the networks of a ladder.
+func networksOf(l buildable.Ladder) []string {
 	all := []string{result.HostNetwork}
-	for _, r := range l.Rungs {
+	for _, r := range l.Steps {
 		all = append(all, r.Network)
 	}
 	return all

@@ -45,7 +45,7 @@ func (c *clusters) restarted() {
 
 func measured(s result.Sample) bool { return s.Status == result.StatusOK }
 
-// cut tells a sample that was under way and has lost its agent, or one that had not
+// cut recognises a sample that was under way and has lost its agent, or one that had not
 // begun and was waited for as long as the testbed has patience. On a busy machine
 // others fail for reasons of their own.
 func cut(s result.Sample) bool {

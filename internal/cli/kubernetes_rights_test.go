@@ -76,7 +76,7 @@ func (c *clusters) allow(text, without string) {
 	}
 }
 
-// granted waits until the API server goes by what allow gave.
+// granted waits until the API server applies what allow gave.
 func (c *clusters) granted(config, without string) {
 	c.t.Helper()
 	client, err := kubeclient.Connect(config, "")
@@ -98,7 +98,7 @@ func (c *clusters) granted(config, without string) {
 }
 
 // rights: a user with the printed roles alone runs a campaign in the printed namespace, of one pair of nodes
-// and of all; one with less is told what is missing before anything is made.
+// and of all; one with less learns what is missing before anything is created.
 func (c *clusters) rights() {
 	t := c.t
 	c.write("mesh.yaml", `name: mesh
@@ -169,7 +169,7 @@ sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 2, max_blocks: 2, ret
 	c.within()
 }
 
-// within: who administers one namespace, by Kubernetes' own role for that, runs in it
+// within: an admin of one namespace, by Kubernetes' own role for that, runs in it
 // and gives its printed Role on; nothing but the namespace's own is left in it.
 func (c *clusters) within() {
 	t := c.t

@@ -80,13 +80,13 @@ func describeKubernetes(w io.Writer, k *state.Kubernetes) {
 }
 
 func labFreeze(frozen bool, stderr io.Writer) *cobra.Command {
-	verb, short := "thaw", "let a frozen Kubernetes of a lab go on"
-	long := "thaw lets the processes of a Kubernetes in a lab go on that lab freeze stopped."
+	verb, short := "thaw", "resume a frozen Kubernetes of a lab"
+	long := "thaw resumes the processes of a Kubernetes in a lab that lab freeze has stopped."
 	if frozen {
 		verb, short = "freeze", "stop all processes of a Kubernetes in a lab"
 		long = `freeze stops all processes of a Kubernetes in a lab, so that it takes no time from
-what is measured beside it. Its state stays; connections to it wait until it goes
-on. A lab that is frozen can be taken down like any other.`
+other measurements. Its state stays; connections to it wait until lab thaw. A lab that
+is frozen can be taken down like any other.`
 	}
 	return &cobra.Command{
 		Use: verb + " NAME", Short: short, Long: long,

@@ -82,7 +82,7 @@ func listCommand(stdout io.Writer) *cobra.Command {
 	return cmd
 }
 
-// listProfiles tells what each profile asks for.
+// listProfiles prints what each profile asks for.
 func listProfiles() ([]listed, error) {
 	all, err := profile.List()
 	if err != nil {

@@ -70,7 +70,7 @@ func listServiceProxies() []listed {
 	return rows
 }
 
-// need tells which of the features are here; have keeps the answers, so that
+// need reports which of the features are available; have keeps the answers, so that
 // each is tried once.
 func (r *listed) need(features []netns.Feature, have map[string]error) {
 	for _, f := range features {

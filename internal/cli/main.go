@@ -78,7 +78,7 @@ func untilSignal() (context.Context, context.CancelFunc) {
 	}
 }
 
-// withoutSilent is what else went wrong beside a silentError; nil where nothing did.
+// withoutSilent is what went wrong in addition to a silentError; nil where nothing did.
 func withoutSilent(err error) error {
 	var many interface{ Unwrap() []error }
 	if !errors.As(err, &many) {

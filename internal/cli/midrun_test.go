@@ -96,7 +96,7 @@ func TestToolFaultsInMidSample(t *testing.T) {
 
 // TestStrangersInMidSample: 10,000 connections of a stranger to the data port
 // are refused and counted. The sample is none the worse, or fails because they were
-// too many beside what it measured, and for no other reason.
+// too many compared with what it measured, and for no other reason.
 func TestStrangersInMidSample(t *testing.T) {
 	labtest.Root(t)
 	const strangers = 10_000
@@ -157,7 +157,7 @@ func TestStrangersInMidSample(t *testing.T) {
 	}
 }
 
-// within tells whether a value is what a busy machine may make of it.
+// within reports whether a value is what a busy machine may make of it.
 func within(v, low, high float64) bool { return v >= low && v <= high }
 
 // TestPortsTaken: where all ports are somebody else's a sample fails with that

@@ -84,7 +84,7 @@ func recordedKnown() campaign.Known {
 	return k
 }
 
-// reportGCPercent keeps the garbage of reading small beside what is kept.
+// reportGCPercent keeps the garbage of reading small compared with what is kept.
 const reportGCPercent = 25
 
 // readInput reads a result directory and analyses it. The records are not held:
@@ -118,7 +118,7 @@ func readInput(dir string, want format.Needs) (report.Input, error) {
 	return in, nil
 }
 
-// describe reads what a result directory has beside its records.
+// describe reads what a result directory has in addition to its records.
 func describe(dir string) (result.Recorded, campaign.Campaign, error) {
 	rec, err := result.Describe(dir)
 	if err != nil {
@@ -169,15 +169,15 @@ func primary(cell result.Cell) string {
 	return w.Spec().PrimaryFor(cell.Test)
 }
 
-// judge is the stopping rule of a campaign.
-type judge struct{ *stat.Watch }
+// stoppingRule is the stopping rule of a campaign.
+type stoppingRule struct{ *stat.Watch }
 
-func newJudge(c campaign.Campaign) judge {
-	return judge{stat.NewWatch(analysisOptions(c, result.Environment{}))}
+func newStoppingRule(c campaign.Campaign) stoppingRule {
+	return stoppingRule{stat.NewWatch(analysisOptions(c, result.Environment{}))}
 }
 
 // Done gives the cells whose efficiencies are known well enough.
-func (j judge) Done(n int) map[result.Cell]bool {
+func (j stoppingRule) Done(n int) map[result.Cell]bool {
 	done := map[result.Cell]bool{}
 	for cell, p := range j.Look(n) {
 		done[cell] = p.Done

@@ -37,7 +37,7 @@ type reproduceFlags struct {
 }
 
 const (
-	// The files that reproduce writes beside the records.
+	// The files that reproduce writes next to the records.
 	reproductionHTML     = "reproduction.html"
 	reproductionMarkdown = "reproduction.md"
 	// quickSuffix follows a paper's id in the name of campaigns that earlier versions
@@ -201,7 +201,7 @@ func (f reproduceFlags) cells(ctx context.Context, p paper.Paper, c campaign.Cam
 // can read it.
 const paperScratch = "cnb-paper-*"
 
-// again is the command that goes on with an interrupted run, without --resume and --out.
+// again is the command that resumes an interrupted run, without --resume and --out.
 func (f reproduceFlags) again(p paper.Paper) []string {
 	argv := []string{"cnibench", "reproduce", p.ID}
 	if f.budget > 0 {

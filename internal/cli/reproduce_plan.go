@@ -69,7 +69,7 @@ func budgetCampaign(p paper.Paper, budget time.Duration) ([]byte, error) {
 	return []byte(regexp.MustCompile(`(?m)^name:.*$`).ReplaceAllString(text, name)), nil
 }
 
-// explained tells whether a claim is about what only explaining windows read.
+// explained reports whether a claim is about what only explaining windows read.
 func explained(c paper.Claim) bool {
 	return strings.Contains(c.Metric, "_component_seconds_") || slices.ContainsFunc(unit.NodeMetrics(), func(m unit.Metric) bool { return m.Name == c.Metric })
 }
@@ -241,24 +241,24 @@ func openClaims(p paper.Paper, c campaign.Campaign) func([]result.Sample) map[re
 	return p.Open(opt, PaperKnown())
 }
 
-// claimJudge measures the cells of claims that are still open. Claims compare any cells
+// claimStoppingRule measures the cells of claims that are still open. Claims compare any cells
 // in any way, so it keeps the records; studies have some dozen cells.
-type claimJudge struct {
+type claimStoppingRule struct {
 	open    func([]result.Sample) map[result.Cell]bool
 	samples []result.Sample
 }
 
 // Keep takes a record.
-func (j *claimJudge) Keep(s *result.Sample) { j.samples = append(j.samples, *s) }
+func (j *claimStoppingRule) Keep(s *result.Sample) { j.samples = append(j.samples, *s) }
 
 // Done gives the cells that no open claim needs.
-func (j *claimJudge) Done(n int) map[result.Cell]bool {
+func (j *claimStoppingRule) Done(n int) map[result.Cell]bool {
 	return j.open(slices.DeleteFunc(slices.Clone(j.samples), func(s result.Sample) bool { return s.Block > n }))
 }
 
 // study is what a run is that repeats a published study.
 type study struct {
-	// argv goes on with it, without --resume and --out.
+	// argv resumes it, without --resume and --out.
 	argv []string
 	// cells are those that it measures of the campaign's; nil: all.
 	cells map[result.Cell]bool

@@ -67,7 +67,7 @@ func TestReproduceEveryPaper(t *testing.T) {
 	}
 }
 
-// holdReproduction wants everything of the paper to be told of.
+// holdReproduction checks that everything of the paper is reported.
 func holdReproduction(t *testing.T, id string, r paper.Reproduction) {
 	t.Helper()
 	p, err := paper.Load(papers.FS, id, cli.PaperKnown())

@@ -33,7 +33,7 @@ const (
 
 // TestReproductions: docs/reproductions.md says of each claim what the recorded
 // runs say. What it says of networks and factors that could not be measured
-// changes with what cnibench has; -update writes that anew.
+// changes with what cnibench has; -update writes it again.
 func TestReproductions(t *testing.T) {
 	names, err := paper.List(papers.FS)
 	if err != nil {
@@ -78,7 +78,7 @@ func studyHead(p paper.Publication) string {
 	return fmt.Sprintf("\n## %s\n\n%s: *%s*. %s, %d.\n\n> %s\n\n", p.ID, strings.Join(p.Authors, ", "), p.Title, p.PublishedIn, p.Year, p.Question)
 }
 
-// recordedReproduction holds a recorded run against its paper.
+// recordedReproduction compares a recorded run with its paper.
 func recordedReproduction(t *testing.T, id string) paper.Reproduction {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), id)

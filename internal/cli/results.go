@@ -26,7 +26,7 @@ type results struct {
 	environment *result.Environment
 }
 
-// openResults makes the result directory or opens the one to go on with; then
+// openResults makes the result directory or opens the one to resume; then
 // the plan is the recorded one.
 func openResults(path string, c campaign.Campaign, f runFlags, stderr io.Writer) (results, error) {
 	if f.out == "" {
@@ -50,7 +50,7 @@ func openResults(path string, c campaign.Campaign, f runFlags, stderr io.Writer)
 	return r, err
 }
 
-// resumeResults opens a directory to go on with; result.ErrNothing where the
+// resumeResults opens a directory to resume; result.ErrNothing where the
 // run before ended before anything was in it.
 func resumeResults(c campaign.Campaign, f runFlags, stderr io.Writer) (results, error) {
 	dir, recorded, cut, err := result.Resume(f.out)
@@ -74,14 +74,14 @@ func resumeResults(c campaign.Campaign, f runFlags, stderr io.Writer) (results, 
 	return r, nil
 }
 
-// uncontrolled tells that a result directory was begun by a version that had no
+// uncontrolled reports that a result directory was begun by a version that had no
 // conditions: it is gone on with in the same way.
 func uncontrolled(dir string) bool {
 	p, err := plan.Load(filepath.Join(dir, result.PlanFile))
 	return err == nil && p.Schema < plan.Schema
 }
 
-// fits tells what hinders this campaign from going on with what is recorded.
+// fits reports why this campaign cannot resume what is recorded.
 func (r results) fits(c campaign.Campaign, f runFlags) error {
 	if f.nullTest && !r.plan.NullTest {
 		return errors.New("it was not started with --null-test")
@@ -158,7 +158,7 @@ func otherErrors(err error) error {
 	return errors.Join(rest...)
 }
 
-// resumeCommand goes on with a run, as it can be pasted into a shell.
+// resumeCommand resumes a run, as it can be pasted into a shell.
 func resumeCommand(path, dir string, f runFlags) string {
 	if f.text != nil { // a copy with the flags' changes is in the directory
 		path = filepath.Join(dir, result.CampaignFile)

@@ -209,7 +209,7 @@ func runCampaign(ctx context.Context, path string, f runFlags, in io.Reader, std
 		return err
 	}
 	_, err = runOn(ctx, on, path, c, f, stdout, stderr)
-	// Where no run came of it, nothing else gives the machine free.
+	// Without a run, nothing else releases the machine.
 	return errors.Join(err, on.Close(ctx))
 }
 
@@ -221,7 +221,7 @@ func runOn(ctx context.Context, on testbed.Testbed, path string, c campaign.Camp
 	}
 	sum, err := measure(ctx, c, on, into, f, stderr)
 	if lost := (*testbed.LostError)(nil); f.hosts.keepGoing && sum.Stopped != "" && errors.As(err, &lost) {
-		// All is measured that could be; what is left to do on the host is said.
+		// All is measured that could be; the summary lists what is left to do on the host.
 		return into.dir.Path, errors.Join(showRun(into.dir.Path, sum, f.format, stdout, stderr), into.dir.Close(), err)
 	}
 	if other := (*bench.ElsewhereError)(nil); errors.As(err, &other) {
@@ -243,10 +243,10 @@ func measure(ctx context.Context, c campaign.Campaign, on testbed.Testbed, into 
 	defer seen.close()
 	o := bench.Options{
 		Sampling: c.Sampling, Plan: into.plan, Testbed: on, Store: into.dir, Observer: seen,
-		Recorded: into.recorded, Before: into.environment, Version: version(), Judge: newJudge(c), WithoutProbes: withoutProbes(c), KeepGoing: f.hosts.keepGoing, AllowElsewhere: f.elsewhere,
+		Recorded: into.recorded, Before: into.environment, Version: version(), StoppingRule: newStoppingRule(c), WithoutProbes: withoutProbes(c), KeepGoing: f.hosts.keepGoing, AllowElsewhere: f.elsewhere,
 	}
 	if f.study != nil && f.study.open != nil {
-		o.Judge = &claimJudge{open: f.study.open}
+		o.StoppingRule = &claimStoppingRule{open: f.study.open}
 	}
 	if f.live {
 		shown, liveErr := showLive(c.Name, into, seen)

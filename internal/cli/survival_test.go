@@ -155,7 +155,7 @@ func (r *started) wait(t *testing.T) int {
 	return 0
 }
 
-// running tells whether the program is not over yet.
+// running reports whether the program is not over yet.
 func (r *started) running() bool {
 	select {
 	case <-r.ended:
@@ -175,7 +175,7 @@ func (r *started) until(t *testing.T, is func() bool) {
 	}
 }
 
-// run begins the campaign, resume goes on with it.
+// run begins the campaign, resume continues it.
 func (s *survivor) run() *started {
 	return s.start(s.command(append([]string{"run", s.campaign(), "--out", s.out, "--seed", "7"}, s.flags...)...))
 }
@@ -229,7 +229,7 @@ func (s *survivor) finished(before []string) {
 	}
 }
 
-// resumed resumes the campaign to its end and checks what came of it.
+// resumed resumes the campaign to its end and checks the result.
 func (s *survivor) resumed() {
 	s.t.Helper()
 	before := s.lines()
@@ -240,7 +240,7 @@ func (s *survivor) resumed() {
 	s.finished(before)
 }
 
-// leavesNothing holds the machine against what it was before.
+// leavesNothing compares the machine with its state before.
 func (s *survivor) leavesNothing(before labtest.Trace) {
 	s.t.Helper()
 	s.lookForLabs()
@@ -337,7 +337,7 @@ func (s *survivor) killWithin(run *started, r *rand.Rand, most int) bool {
 }
 
 // killPart kills one of the processes that the campaign runs, a while after
-// there is one. The campaign must then come to an end by itself.
+// there is one. The campaign must then finish on its own.
 func (s *survivor) killPart(word string, wait time.Duration, r *rand.Rand) bool {
 	run := s.run()
 	run.until(s.t, func() bool { return len(s.victims(word)) > 0 })

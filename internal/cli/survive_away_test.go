@@ -79,7 +79,7 @@ func (a *away) victims() []victim {
 // push kills a push of records: the database then has all of them or none, and the next
 // push adds what is missing.
 func (a *away) push(t *testing.T, r *rand.Rand) bool {
-	s := beside(t)
+	s := atTheSameTime(t)
 	before := labtest.TakeTrace(t, s.ours)
 	if err := os.CopyFS(s.out, os.DirFS("../result/testdata/v1")); err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func (a *away) onCluster(t *testing.T) (*survivor, *kubetest.Cluster) {
 	t.Cleanup(func() { debug.SetGCPercent(100) }) // agents in this process stop the collector
 	c := kubetest.New("a", "b")
 	c.Version = a.version
-	s := beside(t)
+	s := atTheSameTime(t)
 	s.flags = []string{"--kubeconfig", c.Serve(t)}
 	s.write("name: cluster\ntestbed: kubernetes\nworkloads: [{name: tcp_rr, message_bytes: [64]}]\n" +
 		"sampling: {seconds: 0.03, warmup_seconds: 0.01, min_blocks: 2, max_blocks: 2}\n")

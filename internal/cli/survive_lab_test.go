@@ -36,7 +36,7 @@ func anyNetwork(r *rand.Rand) string {
 // onLab is a try on a lab: kill, the next command, and a look at the machine.
 func onLab(kill func(s *survivor, r *rand.Rand) bool, again func(s *survivor)) func(*testing.T, *rand.Rand) bool {
 	return func(t *testing.T, r *rand.Rand) bool {
-		s := beside(t)
+		s := atTheSameTime(t)
 		before := labtest.TakeTrace(t, s.ours)
 		killed := kill(s, r)
 		t.Logf("%d records", len(s.lines()))

@@ -130,9 +130,9 @@ func number(t *testing.T, name string, unset int) int {
 	return n
 }
 
-// beside makes a survivor that runs at the same time as others. Its program is a link of
+// atTheSameTime makes a survivor that runs at the same time as others. Its program is a link of
 // its own, by which its processes are found.
-func beside(t *testing.T) *survivor {
+func atTheSameTime(t *testing.T) *survivor {
 	t.Helper()
 	s := newSurvivor(t)
 	own := filepath.Join(s.work, "cnibench")

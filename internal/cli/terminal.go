@@ -25,7 +25,7 @@ type resultWriter struct {
 
 func (s *resultWriter) Write(p []byte) (int, error) { return s.w.Write(p) }
 
-// terminal tells what a stream can show.
+// terminal describes what a stream can show.
 type terminal struct {
 	isTTY   bool
 	width   int  // columns; 80 where it is not known

@@ -1,6 +1,6 @@
 // Package cni attaches pods to networks as a container runtime does: libcni
 // runs the plugins of a CNI configuration list, in the network namespace of the
-// pod's node, through this program's own door to processes.
+// pod's node, through package exec, which starts every process.
 package cni
 
 import (

@@ -57,7 +57,7 @@ type Options struct {
 	Networks       []network.Network
 	Workloads      []workload.Spec
 	Profiles       []profile.Profile
-	// TryProfile says what becomes of a profile's settings in a lab's namespace.
+	// TryProfile reports which settings of a profile take effect in a lab's namespace.
 	TryProfile func(profile.Profile) ([]result.Setting, error)
 	// Count counts a hardware event over a short loop.
 	Count func(Event) (uint64, error)
@@ -141,7 +141,7 @@ func (o Options) networks(checks []Check) Check {
 	}
 	all, can := 0, 0
 	for _, n := range o.Networks {
-		if result.IsRung(n.Name) || n.Name == result.HostNetwork {
+		if result.IsLadderOnly(n.Name) || n.Name == result.HostNetwork {
 			continue
 		}
 		all++

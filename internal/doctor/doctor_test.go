@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "write the golden files")
 // fixture is a machine made of folders below testdata.
 func fixture(name string, count func(Event) (uint64, error), free float64, probe func(feature string) error) Options {
 	feature := func(n, doc string) netns.Feature {
-		return netns.Feature{Name: n, Doc: doc, Mend: "modprobe " + n, Probe: func() error { return probe(n) }}
+		return netns.Feature{Name: n, Doc: doc, Cure: "modprobe " + n, Probe: func() error { return probe(n) }}
 	}
 	veth, tunnel := feature("veth", "pod interfaces"), feature("ipip", "IP in IP tunnels")
 	tool := feature("iptables-restore", "rules of networks") // known to its network alone
@@ -148,7 +148,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// A required thing that cannot be told for want of rights is not called missing:
+// A required thing that cannot be checked without more rights is not called missing:
 // the rights are.
 func TestCanRunLab(t *testing.T) {
 	for _, c := range []struct {
@@ -168,7 +168,7 @@ func TestCanRunLab(t *testing.T) {
 }
 
 // This machine, whatever it is: every check says what was read, all that is not
-// there says what it is for or how it is mended, and no line but a cure is
+// there says what it is for or how it is fixed, and no line but a cure is
 // longer than a terminal.
 func TestThisMachine(t *testing.T) {
 	checks := Run(t.Context(), Options{Out: t.TempDir()})

@@ -18,7 +18,7 @@ const kernelArea = "kernel"
 // labFeatures are the kernel features that every lab is built of.
 func labFeatures() []string { return []string{"veth", "bridge"} }
 
-// kernel tries each feature; have is what came of it, by name.
+// kernel tries each feature; have is the outcome, by name.
 func (o Options) kernel() (checks []Check, have map[string]error) {
 	checks, have = []Check{o.release()}, map[string]error{}
 	for _, f := range o.allFeatures() {
@@ -32,9 +32,9 @@ func (o Options) kernel() (checks []Check, have map[string]error) {
 		var missing *netns.MissingError
 		switch {
 		case errors.As(err, &missing):
-			c.Status, c.Detail, c.Cure = Missing, fmt.Sprintf("%s (%v)", f.Doc, missing.Err), f.Mend
+			c.Status, c.Detail, c.Cure = Missing, fmt.Sprintf("%s (%v)", f.Doc, missing.Err), f.Cure
 		case lacks(err):
-			c.Status, c.Detail, c.Cure = Missing, fmt.Sprintf("%s (%v)", f.Doc, err), f.Mend
+			c.Status, c.Detail, c.Cure = Missing, fmt.Sprintf("%s (%v)", f.Doc, err), f.Cure
 		case err != nil:
 			c.Status, c.Detail = Limited, "unknown: "+err.Error()
 		}
@@ -43,7 +43,7 @@ func (o Options) kernel() (checks []Check, have map[string]error) {
 	return append(checks, o.btf(), o.cgroups()), have
 }
 
-// lacks tells a feature that is not there from one that may not be tried
+// lacks distinguishes a missing feature from one that may not be tried
 // without root.
 func lacks(err error) bool { return err != nil && !errors.Is(err, unix.EPERM) }
 
@@ -97,8 +97,8 @@ func (o Options) btf() Check {
 	return c
 }
 
-// cgroups tells which hierarchy is mounted, as systemd names them: unified (v2
-// at the root), hybrid (v1 controllers, v2 beside them), legacy (v1).
+// cgroups reports which hierarchy is mounted, as systemd names them: unified (v2
+// at the root), hybrid (v1 controllers, and v2), legacy (v1).
 func (o Options) cgroups() Check {
 	c := Check{Area: kernelArea, Name: "cgroups", Status: OK, NeededFor: "Kubernetes in the lab; CPU by container"}
 	base := filepath.Join(o.Sys, "fs/cgroup")
@@ -106,7 +106,7 @@ func (o Options) cgroups() Check {
 	case exists(filepath.Join(base, "cgroup.controllers")):
 		c.Detail = "v2"
 	case exists(filepath.Join(base, "unified/cgroup.controllers")):
-		c.Detail = "hybrid: v1 controllers, v2 beside them"
+		c.Detail = "hybrid: v1 controllers, and v2"
 	case exists(filepath.Join(base, "cpuacct")):
 		c.Detail = "v1"
 	default:

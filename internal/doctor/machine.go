@@ -13,7 +13,7 @@ import (
 
 const machineArea = "machine"
 
-// machine tells how steady figures from here can be, and whether there is room
+// machine reports how steady figures of this machine can be, and whether there is room
 // for them.
 func (o Options) machine() []Check {
 	return append(o.processors(), o.clockSource(), o.governor(), o.diskSpace())
@@ -71,7 +71,7 @@ func stolen(numbers string) (float64, error) {
 	return 100 * last / sum, nil
 }
 
-// clockSource tells what reading the time costs: these are read without
+// clockSource reports what reading the time costs: these are read without
 // entering the kernel, others take up to a microsecond each.
 func (o Options) clockSource() Check {
 	c := Check{Area: machineArea, Name: "clock source", NeededFor: "latencies of a few microseconds"}
@@ -107,7 +107,7 @@ func (o Options) governor() Check {
 	c.Detail = strings.Join(found, ", ")
 	switch {
 	case len(found) == 0:
-		c.Status, c.Detail = Limited, "not told here; in a virtual machine its host decides"
+		c.Status, c.Detail = Limited, "unknown here; in a virtual machine its host decides"
 	case len(found) > 1 || found[0] != "performance":
 		c.Status, c.Cure = Limited, "cpupower frequency-set -g performance"
 	}

@@ -12,7 +12,7 @@ import (
 
 const rightsArea = "rights"
 
-// privileges tells what this process may do, from /proc/self/status and
+// privileges reports what this process may do, from /proc/self/status and
 // /proc/self/limits (proc(5)).
 func (o Options) privileges() []Check {
 	status, err := os.ReadFile(filepath.Join(o.Proc, "self/status"))
@@ -99,7 +99,7 @@ func (o Options) openFiles() Check {
 	return c
 }
 
-// runWritable tells whether namespaces and the lab's state can be kept. It asks
+// runWritable reports whether namespaces and the lab's state can be kept. It asks
 // the kernel and writes nothing.
 func (o Options) runWritable() Check {
 	c := Check{Area: rightsArea, Name: o.Run, Status: OK, Detail: "writable",

@@ -21,7 +21,7 @@ func tryProfile(p profile.Profile) (settings []result.Setting, err error) {
 	return settings, err
 }
 
-// profiles tells of each profile what of it would not take in a lab here.
+// profiles lists, for each profile, the settings that would not take effect in a lab here.
 func (o Options) profiles() []Check {
 	var checks []Check
 	for _, p := range o.Profiles {

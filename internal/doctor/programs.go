@@ -50,8 +50,8 @@ func (o Options) plugins(ctx context.Context, runner *exec.Runner, have map[stri
 	return checks
 }
 
-// carried tells whether the kernel lacks nothing that a network needs, as far
-// as can be told.
+// carried reports whether the kernel lacks nothing that a network needs, as far
+// as can be determined.
 func carried(n network.Network, have map[string]error) bool {
 	for _, f := range n.Needs {
 		if lacks(have[f.Name]) {
@@ -118,5 +118,5 @@ func toolVersion(ctx context.Context, runner *exec.Runner, argv []string) string
 			return strings.TrimSpace(line)
 		}
 	}
-	return "version not told by " + exec.Cmd{Argv: argv}.String()
+	return "no version in the output of " + exec.Cmd{Argv: argv}.String()
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Whatever keeps stacks from being sampled, doctor says so, with the command that
-// mends it where there is one.
+// fixes it where there is one.
 func TestStacksAreMissingForAReason(t *testing.T) {
 	for _, c := range []struct {
 		err  error

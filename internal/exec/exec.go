@@ -1,4 +1,4 @@
-// Package exec is the one door to other programs. Every process is started
+// Package exec is the only package that starts other programs. Every process is started
 // from one operating-system thread that lives as long as its Runner, so that it
 // can be put into a network namespace and dies with this program even when that
 // is killed with -9.

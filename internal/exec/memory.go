@@ -20,7 +20,7 @@ var ErrMemory = errors.New("out of memory: the kernel killed it, or its memory c
 type memoryWatch struct {
 	before uint64
 	known  bool
-	// asked tells that this program killed the other one.
+	// asked reports that this program killed the other one.
 	asked atomic.Bool
 }
 

@@ -24,7 +24,7 @@ type source struct{ network, path, placement, link, traffic string }
 // New makes an empty one.
 func New() *Profile { return &Profile{of: map[source]map[string]int64{}} }
 
-// Add adds a stack that was taken beside a sample of a cell.
+// Add adds a stack that was taken during a sample of a cell.
 func (p *Profile) Add(cell result.Cell, s result.Stack) {
 	from := source{cell.Network, cell.Path, cell.Placement, fmt.Sprintf("%s, MTU %d", cell.Link, cell.MTU), cell.Traffic()}
 	if p.of[from] == nil {
@@ -33,7 +33,7 @@ func (p *Profile) Add(cell result.Cell, s result.Stack) {
 	p.of[from][strings.Join(s.Frames, ";")] += s.Microseconds
 }
 
-// Empty tells that no stack was added.
+// Empty reports that no stack was added.
 func (p *Profile) Empty() bool { return len(p.of) == 0 }
 
 // sources are those of the profile, in a fixed order.

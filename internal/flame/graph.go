@@ -51,7 +51,7 @@ type Node struct {
 
 // Graphs adds up stacks as they are read.
 type Graphs struct {
-	// Alike tells in words what the cells of a graph do not have in common; ""
+	// Alike names what the cells of a graph do not have in common; ""
 	// where each is of one cell.
 	Alike string
 
@@ -111,7 +111,7 @@ func NewGraphs(cells []result.Cell, attribute func([]string) string) *Graphs {
 	return g
 }
 
-// Sample tells of a measured sample that has stacks. Where it says so they are
+// Sample announces a measured sample that has stacks. Where it says so they are
 // to be added with Add; a graph of many samples does without the later ones.
 func (g *Graphs) Sample(c result.Cell) bool {
 	t := g.of[g.key(c)]

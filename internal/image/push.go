@@ -169,7 +169,7 @@ func refused(tag name.Tag, err error) error {
 	cure := ""
 	switch errors.As(err, &answer); {
 	case answer != nil && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden):
-		cure = fmt.Sprintf("log in as a user who may push to %s: docker login %s, or podman login; cnibench uses the same credentials", tag.RepositoryStr(), registry)
+		cure = fmt.Sprintf("log in as a user who can push to %s: docker login %s, or podman login; cnibench uses the same credentials", tag.RepositoryStr(), registry)
 	case answer != nil && answer.StatusCode == http.StatusNotFound:
 		cure = fmt.Sprintf("create the repository %s at %s, or check the name", tag.RepositoryStr(), registry)
 	case answer != nil && answer.StatusCode == http.StatusTooManyRequests:

@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// CI tells whether a skip that the machine's owner could have avoided fails.
+// CI reports whether a skip that the machine's owner could have avoided fails.
 func CI() bool { return os.Getenv("CNIBENCH_CI") == "1" && os.Getuid() == 0 }
 
 // VMEnv is set for tests that run in the virtual machine of package vm.
 const VMEnv = "CNIBENCH_VM"
 
-// InVM tells whether this is that virtual machine.
+// InVM reports whether this is that virtual machine.
 func InVM() bool { return os.Getenv(VMEnv) != "" }
 
 // Root skips a test that needs root where there is none, and with -short, as
@@ -31,7 +31,7 @@ func Root(t testing.TB) {
 	}
 }
 
-// Quick tells whether this is `make quick`: only tests that need nothing of the machine.
+// Quick reports whether this is `make quick`: only tests that need nothing of the machine.
 func Quick() bool { return os.Getenv("CNIBENCH_QUICK") == "1" }
 
 // Tool skips a test that needs a program of a Debian package; in CI it fails. `make quick`

@@ -2,7 +2,7 @@
 // an address that cannot be guessed, to be read and not written. Nothing of it
 // is left when the run ends.
 //
-// A page is made between samples, never beside one, and only while somebody
+// A page is made between samples, never during one, and only while somebody
 // looks, so that looking changes the figures as little as it can.
 package live
 
@@ -36,7 +36,7 @@ type Status struct {
 	Block int `json:"block"`
 	// Version counts the pages that were made; 0 is none.
 	Version int `json:"version"`
-	// Ended tells that the run is over, and Trouble why there is no page.
+	// Ended reports that the run is over, and Trouble why there is no page.
 	Ended   bool   `json:"ended,omitempty"`
 	Trouble string `json:"trouble,omitempty"`
 }
@@ -85,7 +85,7 @@ func Start(name string, recorded int, page func(io.Writer) error) (*Server, erro
 // URL is where the report is, with the token that opens it.
 func (s *Server) URL() string { return "http://" + s.listen.Addr().String() + "/" + s.token + "/" }
 
-// Sampled tells of a new record. It makes a new page when somebody looks and
+// Sampled announces a new record. It makes a new page when somebody looks and
 // enough time has gone by since the last; it is called between samples.
 func (s *Server) Sampled(block, left int) {
 	s.mu.Lock()
@@ -128,7 +128,7 @@ func (s *Server) wake() {
 	}
 }
 
-// Close tells those who look that the run is over and stops serving.
+// Close informs open pages that the run is over, and stops serving.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.status.Ended = true

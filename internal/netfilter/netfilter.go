@@ -1,5 +1,5 @@
-// Package netfilter tells from two listings of a node's rules what packets met
-// there between them: how many rules each was held against, in how many chains.
+// Package netfilter computes from two listings of a node's rules what checked the packets
+// between them: how many rules each packet was compared with, in how many chains.
 // It is pure: who reads the rules is internal/network/inspect.
 package netfilter
 
@@ -14,9 +14,9 @@ type Ruleset struct{ Chains []Chain }
 
 // Chain is one chain with its rules in order.
 type Chain struct {
-	// Table tells tables of the same name apart: "ip filter", "legacy filter".
+	// Table distinguishes tables of the same name: "ip filter", "legacy filter".
 	Table, Name string
-	// Base tells that the kernel enters the chain by itself.
+	// Base reports that the kernel enters the chain by itself.
 	Base bool
 	// Policy is how many packets came to the end of a base chain; nil where the
 	// kernel does not count them.
@@ -26,7 +26,7 @@ type Chain struct {
 
 // Rule is what of a rule decides where a packet goes on.
 type Rule struct {
-	// ID tells it from others of its chain: a handle, or its text.
+	// ID distinguishes it from others of its chain: a handle, or its text.
 	ID string
 	// Packets is how many matched; nil where the rule has no counter behind its
 	// last condition.
@@ -52,18 +52,18 @@ const (
 type Crossing struct {
 	// Rules and Chains are how many there are.
 	Rules, Chains int
-	// Evaluated is how many times a packet was held against a rule, Entered how
+	// Evaluated is how many times a packet was compared with a rule, Entered how
 	// many times one entered a chain.
 	Evaluated, Entered float64
 }
 
-// ErrChanged tells that the rules themselves changed between two listings.
+// ErrChanged reports that the rules themselves changed between two listings.
 var ErrChanged = errors.New("the rules changed between the two listings")
 
-// ErrNotCounted tells that the counters at hand do not say which way packets took.
+// ErrNotCounted reports that the counters do not show which way packets took.
 var ErrNotCounted = errors.New("packets cannot be followed")
 
-// Between holds two listings against each other. Where the packets cannot be
+// Between compares two listings. Where the packets cannot be
 // followed the error is an ErrNotCounted, and the numbers of rules and chains are
 // there all the same.
 //

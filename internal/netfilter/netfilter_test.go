@@ -8,8 +8,7 @@ import (
 )
 
 // listing is a small firewall; the counters are those of n times 10 packets: 6
-// of them are of a known connection, 3 are allowed by the policy's chain, 1 comes
-// to the end.
+// of them belong to a known connection, the policy's chain allows 3, 1 reaches the end.
 func listing(n string) string {
 	return strings.ReplaceAll(`# made by hand
 *raw

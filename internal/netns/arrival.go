@@ -12,14 +12,14 @@ import (
 )
 
 // Arrival is when a device came into a namespace, got its first IPv4 address, and
-// when the last IPv4 route was set, as the kernel's messages told it. What was
+// when the last IPv4 route was set, as the kernel's messages reported it. What was
 // not seen is zero.
 type Arrival struct{ Device, Address, Route time.Time }
 
 // listenTurn is how often a listener looks whether it is to stop.
 const listenTurn = 20 * time.Millisecond
 
-// Listen tells what happens to a device of a namespace until stop is called, which
+// Listen reports what happens to a device of a namespace until stop is called, which
 // gives what was seen.
 func Listen(n NS, device string) (stop func() (Arrival, error), err error) {
 	fd := -1
@@ -80,7 +80,7 @@ func (l *listener) read(fd int, over *atomic.Bool) error {
 	}
 }
 
-// take notes what a message tells (rtnetlink(7)).
+// take notes the content of a message (rtnetlink(7)).
 func (l *listener) take(m *syscall.NetlinkMessage, now time.Time) {
 	switch m.Header.Type {
 	case unix.RTM_NEWLINK: // struct ifinfomsg: the index is at 4

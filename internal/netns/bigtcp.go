@@ -21,7 +21,7 @@ const (
 // them for IPv6 from 5.19 on, for IPv4 and on veth devices from 6.3 on.
 func BigTCP() Feature {
 	const name = "BIG TCP"
-	return Feature{Name: name, Doc: "TCP segments of more than 64 KiB", Mend: "a kernel from Linux 6.3 on", Probe: func() error {
+	return Feature{Name: name, Doc: "TCP segments of more than 64 KiB", Cure: "a kernel from Linux 6.3 on", Probe: func() error {
 		return Try("cnb0", func(n NS) error {
 			return missingIf(name, AllowBigTCP(n), unix.EINVAL, unix.EOPNOTSUPP, errSmallSegments)
 		})

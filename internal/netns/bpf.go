@@ -27,7 +27,7 @@ func BPFRedirect() Feature {
 func BPFAtDevice() Feature {
 	return Feature{
 		Name: "tcx or cls_bpf", Doc: "eBPF programs at a device",
-		Mend: "modprobe cls_bpf sch_ingress, or a kernel of 6.6 or later",
+		Cure: "modprobe cls_bpf sch_ingress, or a kernel of 6.6 or later",
 		Probe: func() error {
 			return throwaway(func() error {
 				_, err := link.QueryPrograms(link.QueryOptions{Target: 1, Attach: ebpf.AttachTCXIngress})
@@ -67,8 +67,8 @@ func BPFSocketAddress() Feature {
 }
 
 // helpers asks whether programs of a type may call all of some helpers.
-func helpers(name, doc, mend string, typ ebpf.ProgramType, all ...asm.BuiltinFunc) Feature {
-	return Feature{Name: name, Doc: doc, Mend: mend, Probe: func() error {
+func helpers(name, doc, cureByModule string, typ ebpf.ProgramType, all ...asm.BuiltinFunc) Feature {
+	return Feature{Name: name, Doc: doc, Cure: cureByModule, Probe: func() error {
 		for _, h := range all {
 			if err := missing(name, features.HaveProgramHelper(typ, h)); err != nil {
 				return err

@@ -45,7 +45,7 @@ func CgroupRoots() ([]string, error) {
 func Cgroup2() Feature {
 	return Feature{
 		Name: "cgroup2", Doc: "eBPF at the sockets of chosen programs (+sockmap)",
-		Mend: "mount -t cgroup2 none /sys/fs/cgroup/unified",
+		Cure: "mount -t cgroup2 none /sys/fs/cgroup/unified",
 		Probe: func() error {
 			_, err := CgroupRoot()
 			return err

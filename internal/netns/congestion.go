@@ -23,7 +23,7 @@ import (
 // maxAlgorithm is the length of a congestion control's name with its end (TCP_CA_NAME_MAX).
 const maxAlgorithm = 16
 
-// AllowsCongestionControl tells whether every process of every namespace may choose an
+// AllowsCongestionControl reports whether every process of every namespace may choose an
 // algorithm, by the machine's net.ipv4.tcp_allowed_congestion_control.
 func AllowsCongestionControl(name string) (bool, error) {
 	data, err := os.ReadFile("/proc/sys/net/ipv4/tcp_allowed_congestion_control")

@@ -170,7 +170,7 @@ func (p Port) Shape(bitsPerSecond uint64, burst, queue time.Duration) error {
 const delayedFrame = 1514
 
 // DelayShaped delays by netem all that leaves a device that Shape has shaped.
-// What the rate sends within queue may wait beside what is on its way.
+// What the rate sends within queue may wait, in addition to what is on its way.
 func (p Port) DelayShaped(delay time.Duration, bitsPerSecond uint64, queue time.Duration) error {
 	h, dev, err := p.Open()
 	if err != nil {

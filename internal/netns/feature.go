@@ -16,7 +16,7 @@ import (
 type Feature struct {
 	Name  string // "vxlan"
 	Doc   string // what it is for, one line
-	Mend  string // what would bring it: "modprobe vxlan, or a kernel with CONFIG_VXLAN"
+	Cure  string // what would bring it: "modprobe vxlan, or a kernel with CONFIG_VXLAN"
 	Probe func() error
 }
 
@@ -99,7 +99,7 @@ func VLAN() Feature { return device("vlan", "802.1Q tags", "CONFIG_VLAN_8021Q", 
 
 // TUN is found by opening its device file.
 func TUN() Feature {
-	return Feature{Name: "tun", Doc: "user-space tunnels", Mend: mend("tun", "CONFIG_TUN"), Probe: func() error {
+	return Feature{Name: "tun", Doc: "user-space tunnels", Cure: cureByModule("tun", "CONFIG_TUN"), Probe: func() error {
 		f, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
 		if err != nil {
 			if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO) {
@@ -163,7 +163,7 @@ func Conntrack() Feature {
 
 // IPTables is the legacy filter table. iptables-nft needs nf_tables instead.
 func IPTables() Feature {
-	return Feature{Name: "ip_tables", Doc: "iptables-legacy", Mend: mend("iptable_filter", "CONFIG_IP_NF_IPTABLES_LEGACY"), Probe: func() error {
+	return Feature{Name: "ip_tables", Doc: "iptables-legacy", Cure: cureByModule("iptable_filter", "CONFIG_IP_NF_IPTABLES_LEGACY"), Probe: func() error {
 		return throwaway(func() error {
 			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_RAW)
 			if err != nil {
@@ -177,7 +177,7 @@ func IPTables() Feature {
 
 // NFTables is nftables.
 func NFTables() Feature {
-	return Feature{Name: "nf_tables", Doc: "nftables, iptables-nft", Mend: mend("nf_tables", "CONFIG_NF_TABLES"), Probe: func() error {
+	return Feature{Name: "nf_tables", Doc: "nftables, iptables-nft", Cure: cureByModule("nf_tables", "CONFIG_NF_TABLES"), Probe: func() error {
 		return throwaway(func() error {
 			c, err := nftables.New()
 			if err != nil {
@@ -191,7 +191,7 @@ func NFTables() Feature {
 
 // IPSet is sets of addresses for iptables.
 func IPSet() Feature {
-	return Feature{Name: "ip_set", Doc: "sets of addresses for iptables", Mend: mend("ip_set", "CONFIG_IP_SET"), Probe: func() error {
+	return Feature{Name: "ip_set", Doc: "sets of addresses for iptables", Cure: cureByModule("ip_set", "CONFIG_IP_SET"), Probe: func() error {
 		return throwaway(func() error {
 			_, _, err := netlink.IpsetProtocol()
 			return missingIf("ip_set", err, unix.EOPNOTSUPP, unix.EINVAL, unix.EPROTONOSUPPORT)
@@ -212,7 +212,7 @@ func IPVS() Feature {
 // device tries to make a device of a kind without attributes: a kernel that
 // does not know the kind says EOPNOTSUPP, whatever else may be wrong.
 func device(kind, doc, config, module string) Feature {
-	return Feature{Name: kind, Doc: doc, Mend: mend(module, config), Probe: func() error {
+	return Feature{Name: kind, Doc: doc, Cure: cureByModule(module, config), Probe: func() error {
 		return throwaway(func() error {
 			la := netlink.NewLinkAttrs()
 			la.Name, la.ParentIndex = "cnb0", 1 // loopback, for kinds that stand on another device
@@ -224,7 +224,7 @@ func device(kind, doc, config, module string) Feature {
 // qdisc tries to attach a queueing discipline without options to loopback: a
 // kernel that does not know it says ENOENT.
 func qdisc(kind, doc, config string) Feature {
-	return Feature{Name: kind, Doc: doc, Mend: mend("sch_"+kind, config), Probe: func() error {
+	return Feature{Name: kind, Doc: doc, Cure: cureByModule("sch_"+kind, config), Probe: func() error {
 		return throwaway(func() error {
 			attrs := netlink.QdiscAttrs{LinkIndex: 1, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT}
 			if kind == "clsact" {
@@ -237,7 +237,7 @@ func qdisc(kind, doc, config string) Feature {
 
 // file looks for a setting that comes with a feature.
 func file(name, doc, config, path string) Feature {
-	return Feature{Name: name, Doc: doc, Mend: mend(name, config), Probe: func() error {
+	return Feature{Name: name, Doc: doc, Cure: cureByModule(name, config), Probe: func() error {
 		return throwaway(func() error {
 			_, err := readSysctl(path)
 			return missingIf(name, err, unix.ENOENT)
@@ -247,7 +247,7 @@ func file(name, doc, config, path string) Feature {
 
 // family asks for a generic netlink family.
 func family(name, doc, config, family string) Feature {
-	return Feature{Name: name, Doc: doc, Mend: mend(name, config), Probe: func() error {
+	return Feature{Name: name, Doc: doc, Cure: cureByModule(name, config), Probe: func() error {
 		return throwaway(func() error {
 			_, err := netlink.GenlFamilyGet(family)
 			return missingIf(name, err, unix.ENOENT)
@@ -255,7 +255,7 @@ func family(name, doc, config, family string) Feature {
 	}}
 }
 
-func mend(module, config string) string {
+func cureByModule(module, config string) string {
 	return fmt.Sprintf("modprobe %s, or a kernel with %s", module, config)
 }
 

@@ -1,4 +1,4 @@
-// Package netns is the one door to network namespaces and, with package
+// Package netns is the only package that uses network namespaces and, with package
 // network, to netlink.
 package netns
 

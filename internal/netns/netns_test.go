@@ -172,7 +172,7 @@ func TestFeaturesAnswer(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, f := range Features() {
-		if seen[f.Name] || f.Doc == "" || f.Mend == "" {
+		if seen[f.Name] || f.Doc == "" || f.Cure == "" {
 			t.Errorf("feature %+v: name not unique, or not explained", f)
 		}
 		seen[f.Name] = true

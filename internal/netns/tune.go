@@ -9,7 +9,7 @@ import (
 )
 
 // The ethtool requests of generic receive offload and of rings
-// (linux/ethtool.h); those of other offloads are beside OffloadsOff.
+// (linux/ethtool.h); those of other offloads are next to OffloadsOff.
 const (
 	ethtoolGGRO, ethtoolSGRO             = 0x2b, 0x2c
 	ethtoolGRingParam, ethtoolSRingParam = 0x10, 0x11
@@ -31,7 +31,7 @@ func TrySysctl(n NS, s Setting) (value string, err error) {
 	return value, err
 }
 
-// Offload tells whether an offload of the device is on: "gro", "gso", "tso",
+// Offload reports whether an offload of the device is on: "gro", "gso", "tso",
 // "sg" or "tx", as ethtool -K names them.
 func (p Port) Offload(name string) (on bool, err error) {
 	get, _, err := offloadRequests(name)

@@ -73,7 +73,7 @@ func userRoutes(self Node, nodes []Node, subnets [][]netip.Prefix) error {
 	return RouteByNode(self, routed)
 }
 
-// disjoint tells that no subnet of one node overlaps one of another.
+// disjoint reports that no subnet of one node overlaps one of another.
 func disjoint(subnets [][]netip.Prefix) bool {
 	for i, a := range subnets {
 		for _, b := range subnets[i+1:] {

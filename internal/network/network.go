@@ -40,7 +40,7 @@ type Pod struct {
 	Address netip.Addr // as its ADD gave it
 }
 
-// Dual reports whether the cluster has IPv6 beside IPv4.
+// Dual reports whether the cluster has IPv6 in addition to IPv4.
 func (n Node) Dual() bool { return n.Address6.IsValid() }
 
 // Network is one pod network in one variant.
@@ -61,7 +61,7 @@ type Network struct {
 	// in bytes, so that the pod's MTU is the link's less Overhead.
 	Encapsulation string
 	Overhead      int
-	// IPv6 tells that the network carries IPv6 beside IPv4. Overhead6 is what an
+	// IPv6 reports that the network carries IPv6 in addition to IPv4. Overhead6 is what an
 	// encapsulation in IPv6 takes, in place of Overhead, on clusters of both.
 	IPv6      bool
 	Overhead6 int
@@ -70,7 +70,7 @@ type Network struct {
 	// Needs are the kernel features without which the network is unsupported.
 	Needs []netns.Feature
 	// Wants are features that nodes of this network have by its documents, and
-	// that it also runs without; what is missing is told in the environment.
+	// that it also runs without; what is missing is recorded in the environment.
 	Wants []netns.Feature
 	// InKernel are features without which its packets are switched in user space.
 	InKernel []netns.Feature
@@ -85,7 +85,7 @@ type Network struct {
 	MasqueradeAll bool
 	// Nodes is the most nodes that it can have; 0: as many as the lab can.
 	Nodes int
-	// Policy tells that pods are under a policy (PolicyPorts), before which others
+	// Policy reports that pods are under a policy (PolicyPorts), before which others
 	// can be put.
 	Policy bool
 	// NoInterHost says why there is no path between nodes; "" where there is.
@@ -101,13 +101,13 @@ type Network struct {
 	// May be nil.
 	PodsAdded func(ctx context.Context, self Node, nodes []Node, pods []Pod) error
 	// Wrap goes before the argv of every program at a place of this network,
-	// which may be in namespaces of its own beside the network's.
+	// which may be in namespaces of its own, in addition to the network's.
 	Wrap []string
 	// Cgroup is done to a cgroup that the programs at the places of one node
 	// run in, where it is not nil: the lab makes one for each node then. What it
 	// gives is closed when the lab goes, so such a network cannot be kept.
 	Cgroup func(cgroup *os.File) (io.Closer, error)
-	// BigTCP tells that its devices pass TCP segments of more than 64 KiB, which the
+	// BigTCP reports that its devices pass TCP segments of more than 64 KiB, which the
 	// lab verifies in samples of long messages.
 	BigTCP bool
 	// Datapath says what carries the packets on this machine, with its version,

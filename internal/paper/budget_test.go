@@ -14,7 +14,7 @@ func second() Testbed {
 	return Testbed{Lacks: func(result.Cell, string) string { return "" }, Cost: func(result.Cell) time.Duration { return time.Second }}
 }
 
-// TestProspects: what a testbed lacks is said before it measures, and a claim of which
+// TestProspects: what a testbed lacks is listed before it measures, and a claim of which
 // it has a part can be contradicted still.
 func TestProspects(t *testing.T) {
 	p := load(t, "lim2020")

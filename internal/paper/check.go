@@ -54,7 +54,7 @@ func (c *checker) table(i int, t Table) {
 		c.selector(append(slices.Clone(where), "cell"), row.Cell)
 		for key, n := range map[string]int{"values": len(row.Values), "upto": len(row.UpTo)} {
 			if n > 0 && n != len(t.Columns) {
-				c.fail(append(slices.Clone(where), key), "null stands for a value that is not told", "expected %d values, one a column, found %d", len(t.Columns), n)
+				c.fail(append(slices.Clone(where), key), "null stands for a value that is not published", "expected %d values, one a column, found %d", len(t.Columns), n)
 			}
 		}
 	}

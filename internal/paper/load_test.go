@@ -71,7 +71,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestErrorsHaveAPlace: what is wrong is told with file, line and column, all of
+// TestErrorsHaveAPlace: what is wrong is reported with file, line and column, all of
 // it at once.
 func TestErrorsHaveAPlace(t *testing.T) {
 	for name, x := range map[string]struct{ in, old, new, want string }{

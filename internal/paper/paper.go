@@ -79,7 +79,7 @@ type Column struct {
 type Row struct {
 	Name string   `json:"name" required:"true" doc:"Its name, as published."`
 	Cell Selector `json:"cell,omitempty" doc:"The factors that it adds."`
-	// Values are in the published unit, one a column; nil for one that is not told.
+	// Values are in the published unit, one a column; nil for one that is not published.
 	Values       []*float64 `json:"values,omitempty" doc:"The published values, one per column, null for a missing value. Omit the key if none is published."`
 	UpTo         []*float64 `json:"upto,omitempty" doc:"The upper ends of published ranges; values then holds the lower ends."`
 	Baseline     bool       `json:"baseline,omitempty" doc:"The row that the others are divided by. The default is the first row with values."`

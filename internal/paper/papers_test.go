@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/campaign"
@@ -20,9 +21,8 @@ import (
 	"github.com/cnibench/cnibench/papers"
 )
 
-// program is what this program has, as the command line tells it.
-func program(t testing.TB) Known {
-	t.Helper()
+// program is what this program has, as the command line knows it.
+func program(testing.TB) Known {
 	k := Known{Names: campaign.Known{Testbeds: []string{"lab", campaign.Hosts, campaign.Kubernetes}, Profiles: profiles.Names(), Probes: probe.Names()},
 		LinkRate: func(name string) (float64, bool) {
 			for _, l := range wire.Links() {
@@ -58,26 +58,43 @@ func program(t testing.TB) Known {
 	return k
 }
 
-func load(t *testing.T, id string) Paper {
-	t.Helper()
-	p, err := Load(papers.FS, id, program(t))
+// loadedOnce keeps all papers: loading them proves for each claim that records can decide it,
+// which takes longer than most tests that look at a paper. Nothing changes what it has.
+var loadedOnce = sync.OnceValues(loadAll)
+
+func loadAll() ([]Paper, error) {
+	names, err := List(papers.FS)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	return p
+	var out []Paper
+	for _, id := range names {
+		p, err := Load(papers.FS, id, program(nil))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
 }
 
 func all(t *testing.T) []Paper {
 	t.Helper()
-	names, err := List(papers.FS)
+	out, err := loadedOnce()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out []Paper
-	for _, id := range names {
-		out = append(out, load(t, id))
-	}
 	return out
+}
+
+func load(t *testing.T, id string) Paper {
+	t.Helper()
+	papers := all(t)
+	i := slices.IndexFunc(papers, func(p Paper) bool { return p.ID == id })
+	if i < 0 {
+		t.Fatalf("no paper %s", id)
+	}
+	return papers[i]
 }
 
 // TestFindings: each study's findings are there, and each file of a folder is one
@@ -147,7 +164,7 @@ func TestEverythingOfDakic(t *testing.T) {
 	}
 }
 
-// TestSpiderpoolsNumbers holds the data against counts and sums that were made
+// TestSpiderpoolsNumbers compares the data with counts and sums that were made
 // from the text of the page itself, not from the data.
 func TestSpiderpoolsNumbers(t *testing.T) {
 	want := map[string]struct {

@@ -14,7 +14,7 @@ import (
 type object = map[string]any
 
 // PublicationSchema is the JSON Schema of paper.yaml, for editors; it is what the
-// loader itself holds the file against.
+// loader itself checks the file with.
 func PublicationSchema() ([]byte, error) {
 	return schemaText(reflect.TypeFor[Publication](), "a paper of cnibench: paper.yaml")
 }

@@ -39,7 +39,7 @@ type Entry struct {
 // Order counts the pairs of rows whose order is published, over all columns.
 type Order struct {
 	// Same and Opposite are those of which ours shows the same or the opposite
-	// order; the rest cannot be told apart. Each is at the confidence by itself.
+	// order; the rest are tied. Each is at the confidence by itself.
 	Same     int `json:"same"`
 	Opposite int `json:"opposite"`
 	Untold   int `json:"untold"`
@@ -171,7 +171,7 @@ func scaled(m stat.Moments, confidence float64, to func(float64) float64, method
 	return e
 }
 
-// shares holds a column's entries against the row of reference.
+// shares compares a column's entries with the row of reference.
 func (c *Comparison) shares(k int, r *Results) {
 	if c.Reference < 0 || c.Table.Ours == nil || c.Table.Ours.Measure == efficiencyMeasure {
 		return

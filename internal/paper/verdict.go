@@ -7,7 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
-// Outcome is what is said of a claim.
+// Outcome is the verdict on a claim.
 type Outcome string
 
 // The verdicts.
@@ -244,7 +244,7 @@ func (c comparison) interval(more int, confidence float64) (low, high float64, o
 	return low, high, ok
 }
 
-// pair is the comparison as it is told.
+// pair is the comparison as reports show it.
 func (c comparison) pair(j decision) Pair {
 	p := Pair{Left: c.left, Metric: c.metric, Arithmetic: c.arithmetic, Outcome: j.shows(c, 0)}
 	if c.right != (result.Cell{}) {

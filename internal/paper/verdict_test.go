@@ -235,7 +235,7 @@ func TestSeveralPairs(t *testing.T) {
 	word(t, most, r, Contradicted) // half is not most
 }
 
-// TestUndecided: intervals that are too wide decide nothing, and it is told how
+// TestUndecided: intervals that are too wide decide nothing, and the verdict says how
 // many blocks would.
 func TestUndecided(t *testing.T) {
 	c := claimOf("greater", on("a"), on("b"))

@@ -36,7 +36,7 @@ func Text(s string) string {
 	return b.String()
 }
 
-// shown tells of a character that is shown as an escape.
+// shown recognises a character that is shown as an escape.
 func shown(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
 }

@@ -18,7 +18,7 @@ type Pair struct{ From, To int }
 //
 // It is the circle method of round-robin tournaments (Kirkman 1847): one node
 // stands still, the others go round it; for an odd n nobody stands there, and
-// who would meet it rests. The second half is the first the other way round.
+// its partner rests. The second half is the first the other way round.
 func AllPairs(n int) iter.Seq2[int, []Pair] {
 	return func(yield func(int, []Pair) bool) {
 		if n < 2 {
@@ -32,7 +32,7 @@ func AllPairs(n int) iter.Seq2[int, []Pair] {
 			if n%2 == 0 {
 				pairs = append(pairs, Pair{n - 1, turn})
 			}
-			// Those at the same distance before and after turn meet.
+			// Those at the same distance before and after turn are paired.
 			before, after := turn, turn
 			for range (circle - 1) / 2 {
 				if before--; before < 0 {

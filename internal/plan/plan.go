@@ -91,8 +91,8 @@ type Slot struct {
 // than a sample, and so do the pairs of nodes of one round. The order is that of all cells, with those that are not active
 // left out: it depends on the seed and the block alone, so dropping a cell does
 // not move the others. A baseline
-// stays as long as any cell that is held against it, and a pair as long as any of
-// its round: what is beside it is thereby what it was. active may be nil for all.
+// stays as long as any cell that is compared with it, and a pair as long as any of
+// its round: the pairs measured at the same time thereby stay the same. active may be nil for all.
 func (p Plan) Block(n int, active func(cell int) bool) []Slot {
 	order, rounds := p.order(n)
 	wanted := p.wanted(active, rounds)
@@ -175,7 +175,7 @@ func (p Plan) id(block, cell int) string {
 func digits(n int) int { return len(fmt.Sprint(n)) }
 
 // Estimate is the expected time of the shortest and of the longest run, without
-// retries. overhead is what a sample takes beside its warm-up and window. A
+// retries. overhead is what a sample takes in addition to its warm-up and window. A
 // time budget ends a run only after its least number of blocks.
 //
 // tuning is what changing profile or MTU takes, where it takes long.

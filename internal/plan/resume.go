@@ -27,7 +27,7 @@ func Remaining(slots []Slot, records []result.Sample, retries int) []Slot {
 	return out
 }
 
-// Finished tells whether a slot needs nothing more after this record of it.
+// Finished reports whether a slot needs nothing more after this record of it.
 func Finished(last result.Sample, retries int) bool {
 	switch last.Status {
 	case result.StatusOK, result.StatusUnsupported:
@@ -37,7 +37,7 @@ func Finished(last result.Sample, retries int) bool {
 	}
 }
 
-// Same tells what hinders samples of p and of q from standing in one directory:
+// Same reports why samples of p and of q cannot be in one directory:
 // other cells, lengths, numbers of blocks or conflists; the seed may differ.
 // Each difference is named: p is what was recorded, q what the campaign asks
 // for now.
@@ -75,7 +75,7 @@ func (p Plan) Same(q Plan) error {
 	return fmt.Errorf("the campaign is not the recorded one; undo the change, or start a new directory:\n  %s", strings.Join(differences, "\n  "))
 }
 
-// Check tells which records do not belong to the plan, or come after their slot
+// Check reports which records do not belong to the plan, or come after their slot
 // was finished: nothing foreign, nothing twice.
 func (p Plan) Check(records []result.Sample, retries int) error {
 	var errs []error

@@ -42,7 +42,7 @@ func TestFinishedAndRemainingAreTheBlock(t *testing.T) {
 	}
 }
 
-// run makes the records of a run that goes on after those that are there.
+// run makes the records of a run that continues after the existing ones.
 func run(p Plan, retries int, rng *rand.Rand, before []result.Sample) []result.Sample {
 	attempts := make(map[string]int)
 	for _, r := range before {

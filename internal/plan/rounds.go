@@ -9,8 +9,8 @@ import (
 
 // rounds gives each cell of a pair of nodes its round in a block, from 1 on: those
 // of one round are of one traffic on one network and have no node in common. 0: the
-// cell is of no pair, and is measured alone. Who is beside whom differs from block
-// to block, so that no pair is slow for what is always beside it.
+// cell belongs to no pair, and is measured alone. Which pairs share a round differs from block
+// to block, so that no pair is slow because of the same neighbours every time.
 func (p Plan) rounds(rng *rand.Rand) []int {
 	out := make([]int, len(p.Cells))
 	last := 0

@@ -27,7 +27,7 @@ func named(n int) (names []string) {
 	return names
 }
 
-// checkRounds holds a block against what a round is, and gives how many it has.
+// checkRounds checks that a block consists of rounds, and counts them.
 func checkRounds(t *testing.T, p Plan, block int) int {
 	t.Helper()
 	seen := map[result.Cell]bool{}
@@ -78,8 +78,8 @@ func TestPairsAcrossZones(t *testing.T) {
 	}
 }
 
-// A pair that needs no more samples is measured as long as one beside it is; the
-// order is that of seed and block, and others meet in the next block.
+// A pair that needs no more samples is measured as long as another pair of its round is; the
+// order is that of seed and block, and the next block combines others.
 func TestRoundsStayWhole(t *testing.T) {
 	p := meshOf(campaign.EveryPair(named(4)))
 	if !slices.Equal(p.Block(7, nil), p.Block(7, nil)) {
@@ -106,6 +106,6 @@ func TestRoundsStayWhole(t *testing.T) {
 		met[beside(block+1)] = true
 	}
 	if len(met) != 2 || met["nobody"] {
-		t.Errorf("n00 to n01 was beside those from %v", met)
+		t.Errorf("n00 to n01 was measured at the same time as those from %v", met)
 	}
 }

@@ -161,7 +161,7 @@ func (r *Rules) idle(stack []string) bool {
 	return idle
 }
 
-// systemCall tells a stack that is inside a system call of its task and not inside an
+// systemCall recognises a stack that is inside a system call of its task and not inside an
 // interrupt: what is done there the task asked for. Softirqs that it raised run at the
 // end of what raised them, in the same system call.
 func (r *Rules) systemCall(stack []string) bool {
@@ -175,13 +175,13 @@ func (r *Rules) systemCall(stack []string) bool {
 	return called
 }
 
-// interrupts tells a function that does work of others than the running task.
+// interrupts recognises a function that does work of others than the running task.
 func interrupts(function string) bool {
 	name := strings.TrimLeft(function, "_")
 	return inSoftirq(function) || strings.HasPrefix(name, "sysvec_") || strings.HasPrefix(name, "common_interrupt") || strings.HasPrefix(name, "irq_exit")
 }
 
-// inSoftirq tells the function that runs softirqs: what is inside it is the
+// inSoftirq recognises the function that runs softirqs: what is inside it is the
 // packets' and not that of the task that it happens to interrupt.
 func inSoftirq(function string) bool {
 	return function == "handle_softirqs" || function == "__do_softirq"
@@ -202,5 +202,5 @@ func (r *Rules) AttributeFolded(stack []string) string {
 	return unit.OtherComponent
 }
 
-// mark is how a stack that is not told is written.
+// mark replaces a stack that is not shown.
 func mark(component string) string { return "[" + component + "]" }

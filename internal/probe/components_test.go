@@ -80,7 +80,7 @@ func TestAttribute(t *testing.T) {
 }
 
 // The stacks in testdata/stacks were recorded in the lab (Linux 6.18, tcp_rr,
-// udp_stream and tcp_stream), each network's heaviest. Beside each stands what
+// udp_stream and tcp_stream), each network's heaviest. Next to each is what
 // the rules make of it; no rule names less than a tenth.
 func TestAttributeRecorded(t *testing.T) {
 	paths, err := filepath.Glob("testdata/stacks/*.folded")

@@ -17,7 +17,7 @@ import (
 // (perf_event_open(2), multiplexing), every few milliseconds, and what is read is
 // scaled to the whole time. A second has some 250 turns; with work that differs by
 // 20 % from one to the next, scaling from 75 % of them is good to 0.7 %, from
-// half of them to 1.3 %: more than the counters are to tell.
+// half of them to 1.3 %: more than the differences that the counters shall show.
 const minRunningShare = 0.75
 
 // Counters counts cycles and instructions of the whole machine, everything that
@@ -67,7 +67,7 @@ type reading struct{ enabled, running, user, kernel uint64 }
 // opener opens an event on a CPU: openPair, or what a test puts in its place.
 type opener func(h hardware, cpu int) (pair, error)
 
-// OpenCounters opens the counters. What cannot be opened is told by Start and
+// OpenCounters opens the counters. What cannot be opened is reported by Start and
 // Stop. Close ends them.
 func OpenCounters(roots Roots) *Counters { return openCounters(roots, counted(), openPair) }
 

@@ -44,7 +44,7 @@ func TestCPUThatCannotBeRead(t *testing.T) {
 
 // Guest time is in user already (proc_stat(5)), and must not be counted again;
 // a column that cannot run backwards and does is no number; with a processor
-// that came or went nothing is told.
+// that came or went nothing is reported.
 func TestCPUOddities(t *testing.T) {
 	at := func(stat string) Roots {
 		dir := t.TempDir()

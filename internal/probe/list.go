@@ -7,10 +7,10 @@ type Kind struct {
 	// Name is the probe's name in campaigns; Summary is one line for `cnibench list
 	// probes`, and Short a few words for `cnibench doctor`.
 	Name, Summary, Short string
-	// OfMachine tells that it counts the whole machine: where several pairs of ends are
+	// OfMachine reports that it counts the whole machine: where several pairs of ends are
 	// on one, its values belong to all of them.
 	OfMachine bool
-	// Exclusive tells that it takes some of the few counters of a CPU, so that one end
+	// Exclusive reports that it takes some of the few counters of a CPU, so that one end
 	// alone reads it where both are on one machine.
 	Exclusive bool
 	// Open makes the probe for one window; nil: the testbed reads it on the nodes under
@@ -28,7 +28,7 @@ func Kinds() []Kind {
 			Short: "CPU time of the two ends alone", Open: func(r Roots) Probe { return NewProcess(r) }},
 		{Name: CountersName, Summary: "instructions and cycles of the whole machine, user space and kernel apart",
 			Short: "the CPU's instructions and cycles", OfMachine: true, Exclusive: true, Open: func(r Roots) Probe { return OpenCounters(r) }},
-		{Name: StacksName, Summary: "sampled kernel stacks, by which CPU time is told to components of the datapath",
+		{Name: StacksName, Summary: "sampled kernel stacks, by which CPU time is charged to components of the datapath",
 			Short: "where in the kernel the time goes", OfMachine: true, Exclusive: true, Open: func(r Roots) Probe { return OpenStacks(r) }},
 		{Name: NetfilterName, Summary: "rules and chains that the packets of a sample met on the lab's nodes", Short: "rules per packet"},
 		{Name: MemoryName, Summary: "memory that the lab's nodes hold for their network", Short: "memory of the network"},
@@ -46,13 +46,13 @@ func Names(conditions ...func(Kind) bool) []string {
 	return names
 }
 
-// IsOfMachine tells whether a probe counts the whole machine.
+// IsOfMachine reports whether a probe counts the whole machine.
 func IsOfMachine(k Kind) bool { return k.OfMachine }
 
-// IsExclusive tells whether one end alone may read a probe on one machine.
+// IsExclusive reports whether one end alone may read a probe on one machine.
 func IsExclusive(k Kind) bool { return k.Exclusive }
 
-// IsOfNodes tells whether the testbed reads a probe, on the nodes under both ends.
+// IsOfNodes reports whether the testbed reads a probe, on the nodes under both ends.
 func IsOfNodes(k Kind) bool { return k.Open == nil }
 
 // The names of the probes that other packages ask for.

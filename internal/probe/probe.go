@@ -36,11 +36,11 @@ type Roots struct {
 	// as a tunnel's or a switch's. Their CPU time is the sample's.
 	Carriers []int
 	// Symbols are the kernel's functions, shared by all probes of a program; nil
-	// reads them anew.
+	// reads them again.
 	Symbols *Symbols
 }
 
-// ErrAbsent tells that this machine, or this user on it, has none of what a
+// ErrAbsent reports that this machine, or this user on it, has none of what a
 // probe reads. It does not change from sample to sample.
 var ErrAbsent = errors.New("absent")
 

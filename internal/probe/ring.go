@@ -38,7 +38,7 @@ type sampling struct {
 }
 
 // openRing opens an event that samples the kernel's part of the stack of
-// whatever runs on the CPU, frequency times a second, and tells who starts whom.
+// whatever runs on the CPU, frequency times a second, and records who starts whom.
 // It is off until start.
 func openRing(e sampling, cpu int, frequency uint64) (*ring, error) {
 	attr := unix.PerfEventAttr{
@@ -111,7 +111,7 @@ type taken struct {
 	stack  []byte // addresses of eight bytes, as the kernel wrote them
 }
 
-// parseFork reads who started whom, if a record tells that. Of a thread both are
+// parseFork reads who started whom, if a record reports that. Of a thread both are
 // its process.
 func parseFork(record []byte) (child, parent uint32, ok bool) {
 	if binary.NativeEndian.Uint32(record) != unix.PERF_RECORD_FORK || len(record) < 16 { // header, pid, ppid, …
@@ -144,7 +144,7 @@ func parseRecord(record []byte) (s taken, lost uint64, ok bool, err error) {
 	return s, 0, false, nil
 }
 
-// addresses are those of a stack, without the marks that tell the kernel's part
+// addresses are those of a stack, without the marks that separate the kernel's part
 // from others (enum perf_callchain_context).
 func addresses(stack []byte) []uint64 {
 	const firstMark = ^uint64(0) - 4095

@@ -26,7 +26,7 @@ const (
 	// drainEvery is how often the ring buffers are read inside a window.
 	drainEvery = 250 * time.Millisecond
 	// mostLost is the share of samples that may be lost before what is left
-	// tells nothing for sure.
+	// proves nothing.
 	mostLost = 0.02
 )
 
@@ -34,7 +34,7 @@ const (
 // some hundred times a second. Each sample is attributed to a component of a
 // packet's way (components.txt): component_<name>_cpu_seconds. Together they are
 // the CPU time in the window that is not idle, as the kernel accounts for it
-// (/proc/stat); the samples tell how it is shared. Samples are of the CPU's cycles
+// (/proc/stat); the samples show how it is shared. Samples are of the CPU's cycles
 // where it counts them, which sees code that runs with interrupts off as well;
 // else of the kernel's clock. The stacks themselves are in Folded.
 type Stacks struct {
@@ -47,7 +47,7 @@ type Stacks struct {
 	mu   sync.Mutex
 	seen map[key]uint64 // weight of each stack
 	// own are the tasks of the measurement that were there before the window and
-	// after; nil where the kernel does not tell. forks is who started whom inside.
+	// after; nil where the kernel does not record it. forks is who started whom inside.
 	own   map[uint32]bool
 	forks map[uint32]uint32
 	// taken and lost count samples.
@@ -64,7 +64,7 @@ type key struct {
 	stack string
 }
 
-// OpenStacks opens the sampling. What cannot be opened is told by Start.
+// OpenStacks opens the sampling. What cannot be opened is reported by Start.
 func OpenStacks(roots Roots) *Stacks {
 	if roots.Symbols == nil {
 		roots.Symbols = NewSymbols(roots)
@@ -231,7 +231,7 @@ func (s *Stacks) attribute(busySeconds float64) (map[string]float64, error) {
 		if err != nil {
 			return nil, err
 		}
-		c, line := s.place(rules, k.pid, stack)
+		c, line := s.classify(rules, k.pid, stack)
 		if c == idleComponent {
 			continue
 		}
@@ -248,7 +248,7 @@ func (s *Stacks) attribute(busySeconds float64) (map[string]float64, error) {
 		values[unit.ComponentSeconds(c.Name)] = weights[c.Name] * scale
 	}
 	if s.own == nil {
-		delete(values, unit.ComponentSeconds(unit.ElsewhereComponent)) // not told apart
+		delete(values, unit.ComponentSeconds(unit.ElsewhereComponent)) // cannot be separated
 	}
 	for line := range lines {
 		lines[line] *= scale
@@ -257,8 +257,8 @@ func (s *Stacks) attribute(busySeconds float64) (map[string]float64, error) {
 	return values, nil
 }
 
-// place tells the component of a task's stack, and how the stack is written.
-func (s *Stacks) place(rules *Rules, pid uint32, stack []string) (component, line string) {
+// classify returns the component of a task's stack, and the stack as text.
+func (s *Stacks) classify(rules *Rules, pid uint32, stack []string) (component, line string) {
 	c := unit.UserComponent
 	if len(stack) > 0 {
 		c = rules.Attribute(stack)
@@ -298,7 +298,7 @@ func (s *Stacks) Folded() string { return s.folded }
 
 // learnOwn adds the tasks that belong to the measurement: this process's parent,
 // which started both ends where they are on one machine, and all below it. On a
-// kernel that does not tell who started whom, all tasks do. What one of them
+// kernel that does not record who started whom, all tasks do. What one of them
 // started that has ended since is known by the kernel's records of it.
 func (s *Stacks) learnOwn() {
 	root := os.Getppid()
@@ -324,7 +324,7 @@ func (s *Stacks) learnOwn() {
 	}
 }
 
-// isOwn tells whether a stack is of the measurement: all that its tasks do and, of
+// isOwn reports whether a stack is of the measurement: all that its tasks do and, of
 // others, what interrupts them and what threads of the kernel do for the network
 // (WireGuard's, NAPI's). Of a task's own system calls nothing is, nor the softirqs
 // that they raise: on a machine that others use these are others' packets.

@@ -52,7 +52,7 @@ func forkRecord(child, parent uint32) []byte {
 }
 
 // A task that began and ended inside the window is whose that started it was, in
-// whatever order the CPUs told so.
+// whatever the order in which the CPUs reported them.
 func TestForksAreOwn(t *testing.T) {
 	s := &Stacks{roots: Roots{Proc: "/proc"}, own: map[uint32]bool{7: true}, forks: map[uint32]uint32{}}
 	for _, r := range [][]byte{forkRecord(12, 11), forkRecord(11, 7), forkRecord(13, 8), forkRecord(7, 7)} {
@@ -286,7 +286,7 @@ func TestAttributeTimes(t *testing.T) {
 	}
 }
 
-// Where it is not known whose a task is, nothing is told to be elsewhere.
+// Where it is not known whose a task is, nothing is charged to elsewhere.
 func TestAttributeWithoutOwners(t *testing.T) {
 	s := seen(t, map[key]uint64{{8, chain(0x1004)}: 3e9, {0, chain(0x5004, 0x4004)}: 1e9})
 	s.own = nil

@@ -26,13 +26,13 @@ type Symbols struct {
 func NewSymbols(roots Roots) *Symbols { return &Symbols{roots: roots} }
 
 // reach is how far from its start an address is still taken to be in a
-// function: kallsyms tells no sizes, and behind the last function come none.
+// function: kallsyms has no sizes, and behind the last function come none.
 const reach = 1 << 18
 
-// ErrHidden is what a user without rights meets: all addresses are 0.
+// ErrHidden is the error for a user without rights: all addresses are 0.
 var ErrHidden = errors.New("the kernel hides its addresses (run as root, or sysctl -w kernel.kptr_restrict=0)")
 
-// read reads the table anew. mu is held.
+// read reads the table again. mu is held.
 func (s *Symbols) read() error {
 	path := filepath.Join(s.roots.Proc, "kallsyms")
 	raw, err := os.ReadFile(path)

@@ -41,7 +41,7 @@ func Apply(ns netns.NS, device string, p Profile, wide bool) []result.Setting {
 	return out
 }
 
-// apply makes one setting; whole tells that it is the whole machine's.
+// apply makes one setting; whole reports that it is the whole machine's.
 func apply(at netns.Port, s Setting) (got result.Setting, whole bool) {
 	got = result.Setting{Name: s.Name, Asked: s.Asked, Before: read(at, s.Name)}
 	var err error

@@ -83,7 +83,7 @@ func commands(path, text string) []command {
 
 var isCommand = regexp.MustCompile(`^(sudo )?(\S*bin/)?(cnibench|make) \S`)
 
-// takes tells whether a command would be accepted; it runs nothing.
+// takes reports whether a command would be accepted; it runs nothing.
 func takes(t *testing.T, c command) error {
 	t.Helper()
 	line, _, _ := strings.Cut(c.line, " #")
@@ -123,7 +123,7 @@ func isTarget(t *testing.T, words []string) error {
 	return nil
 }
 
-// parses holds arguments against the command tree: verb, flags, their values'
+// parses checks arguments with the command tree: verb, flags, their values'
 // types, the number of arguments.
 func parses(args []string, prose bool) error {
 	top := cli.Root(io.Discard, io.Discard)

@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// TestDoors: each of these packages is imported in few folders alone. What a folder of
-// ours may import of the others is in ARCHITECTURE.md (architecture_test.go). The
-// linter says the same while one writes; this holds it where no linter runs.
-func TestDoors(t *testing.T) {
-	for _, door := range []struct {
+// TestImporters: only few folders import each of these packages. ARCHITECTURE.md has the rules
+// for imports of this project's own folders (architecture_test.go). The linter has the same
+// rule; this test enforces it where no linter runs.
+func TestImporters(t *testing.T) {
+	for _, rule := range []struct {
 		imports []string
 		only    []string
 	}{
@@ -22,7 +22,7 @@ func TestDoors(t *testing.T) {
 		{[]string{"k8s.io/client-go"}, []string{"internal/kubeclient", "tools"}}, // tools are modules of their own
 	} {
 		for _, s := range sources(t) {
-			if within(s.dir, door.only) {
+			if within(s.dir, rule.only) {
 				continue
 			}
 			for _, spec := range s.file.Imports {
@@ -30,15 +30,15 @@ func TestDoors(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if within(path, door.imports) {
-					t.Errorf("%s imports %s, which only %s may", s.path, path, strings.Join(door.only, ", "))
+				if within(path, rule.imports) {
+					t.Errorf("%s imports %s, which only %s may", s.path, path, strings.Join(rule.only, ", "))
 				}
 			}
 		}
 	}
 }
 
-// within tells whether a path is one of the folders or below one.
+// within reports whether a path is one of the folders or below one.
 func within(path string, folders []string) bool {
 	for _, f := range folders {
 		if path == f || strings.HasPrefix(path, f+"/") {

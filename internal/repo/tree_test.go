@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -28,16 +29,34 @@ type source struct {
 	lines int
 }
 
-// sources parses every Go file of the tree but generated ones, which nobody
-// reads.
+// parsedOnce keeps what sources gives: parsing a thousand files takes longer than most
+// tests that look at them. Nothing changes what it has.
+var parsedOnce = sync.OnceValues(parse)
+
+// sources are the Go files of the tree, parsed, but generated ones, which nobody reads.
 func sources(t *testing.T) []source {
 	t.Helper()
+	all, err := parsedOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 20 {
+		t.Fatalf("found only %d Go files below %s", len(all), root)
+	}
+	return all
+}
+
+func parse() ([]source, error) {
+	paths, err := filesOf(".go")
+	if err != nil {
+		return nil, err
+	}
 	var all []source
-	for _, path := range files(t, ".go") {
+	for _, path := range paths {
 		set := token.NewFileSet()
 		f, err := parser.ParseFile(set, filepath.Join(root, path), nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		if ast.IsGenerated(f) {
 			continue
@@ -47,16 +66,21 @@ func sources(t *testing.T) []source {
 			set: set, file: f, lines: set.File(f.FileStart).LineCount(),
 		})
 	}
-	if len(all) < 20 {
-		t.Fatalf("found only %d Go files below %s", len(all), root)
-	}
-	return all
+	return all, nil
 }
 
 // files gives the paths of the tree's files with one of the endings, without
 // what is built, measured, hidden or a fixture.
 func files(t *testing.T, endings ...string) []string {
 	t.Helper()
+	paths, err := filesOf(endings...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}
+
+func filesOf(endings ...string) ([]string, error) {
 	var paths []string
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -75,10 +99,7 @@ func files(t *testing.T, endings ...string) []string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return paths
+	return paths, err
 }
 
 func read(t *testing.T, path string) string {

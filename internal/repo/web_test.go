@@ -11,8 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/labtest"
 )
 
-// TestWeb makes the report's script anew, as make web does, and holds it
-// against the one that is committed.
+// TestWeb builds the report's script, as make web does, and compares it
+// with the committed one.
 func TestWeb(t *testing.T) {
 	if testing.Short() {
 		t.Skip("asks the npm registry, and is left out by -short: run make test")

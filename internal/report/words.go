@@ -101,7 +101,7 @@ func Count(n int, one, many string) string {
 func Ties(r stat.Ranking) [][]string {
 	apart := map[[2]string]bool{}
 	for _, p := range r.Pairs {
-		if p.ToldApart {
+		if p.Significant {
 			apart[[2]string{p.Better, p.Worse}], apart[[2]string{p.Worse, p.Better}] = true, true
 		}
 	}
@@ -125,7 +125,7 @@ func Ties(r stat.Ranking) [][]string {
 		held := slices.ContainsFunc(out, func(set []string) bool {
 			return slices.Contains(set, p.Better) && slices.Contains(set, p.Worse)
 		})
-		if !p.ToldApart && !held {
+		if !p.Significant && !held {
 			out = append(out, []string{p.Better, p.Worse})
 		}
 	}

@@ -39,14 +39,14 @@ const (
 )
 
 // twinMark follows the name of a network that stands a second time in one
-// campaign, to be held against itself. No name of a network has a # in it.
-const twinMark = "#2"
+// campaign, to be compared with itself. No name of a network has a # in it.
+const secondMark = "#2"
 
 // SecondName is the second name of a network: "flannel/vxlan#2".
-func SecondName(network string) string { return network + twinMark }
+func SecondName(network string) string { return network + secondMark }
 
 // OneName is the name of the network itself, under either of its names.
-func OneName(network string) string { return strings.TrimSuffix(network, twinMark) }
+func OneName(network string) string { return strings.TrimSuffix(network, secondMark) }
 
 // Baseline is the cell that c's efficiency is computed against: the same
 // traffic on the network host of the same cluster, whose only path is
@@ -57,7 +57,7 @@ func (c Cell) Baseline() Cell {
 	return c
 }
 
-// IsPair tells whether c is of one of several pairs of nodes.
+// IsPair reports whether c is of one of several pairs of nodes.
 func (c Cell) IsPair() bool { return c.ClientNode != "" || c.ServerNode != "" }
 
 // OfAnyPair is c without its nodes: what all cells of one mesh have in common.
@@ -66,20 +66,20 @@ func (c Cell) OfAnyPair() Cell {
 	return c
 }
 
-// ToService tells whether the cell's path leads to a service.
+// ToService reports whether the cell's path leads to a service.
 func (c Cell) ToService() bool { return c.Path == PathPodToClusterIP || c.Path == PathPodToNodePort }
 
-// RungPrefix begins the names of networks that nobody runs: they are the lab's, to
-// tell what a step between two networks costs.
-const RungPrefix = "ladder/"
+// LadderPrefix begins the names of networks that nobody runs: the lab has them to measure
+// what a step between two networks costs.
+const LadderPrefix = "ladder/"
 
-// IsRung tells such a network.
-func IsRung(network string) bool { return strings.HasPrefix(network, RungPrefix) }
+// IsLadderOnly reports whether a network exists only as a step of ladders.
+func IsLadderOnly(network string) bool { return strings.HasPrefix(network, LadderPrefix) }
 
-// IsBaseline tells whether c is a baseline cell itself.
+// IsBaseline reports whether c is a baseline cell itself.
 func (c Cell) IsBaseline() bool { return c.Network == HostNetwork }
 
-// Datagrams tells whether the cell's traffic is UDP, which has no congestion
+// Datagrams reports whether the cell's traffic is UDP, which has no congestion
 // control: udp_rr, netperf's UDP_STREAM, a protocol of udp.
 func (c Cell) Datagrams() bool {
 	for _, name := range []string{c.Workload, c.Test, c.Protocol} {

@@ -109,12 +109,12 @@ func (d *Dir) Discard() error {
 type Cut struct {
 	// Bytes is the length of the torn line; 0: nothing was cut off.
 	Bytes int64
-	// Kept is the file that holds these bytes now, beside the samples file.
+	// Kept is the file that has these bytes now, next to the samples file.
 	Kept string
 }
 
-// Resume opens a result directory to go on with it. It changes nothing in a
-// folder that is no result directory. ErrNothing: there is nothing to go on with.
+// Resume opens a result directory to append to it. It changes nothing in a
+// folder that is no result directory. ErrNothing: there is nothing to resume.
 func Resume(path string) (d *Dir, records []Sample, cut Cut, err error) {
 	return resume(path, disk{})
 }
@@ -198,13 +198,13 @@ func (d *Dir) cutAfter(end int64) (Cut, error) {
 	return c, err
 }
 
-// isEmpty tells of a folder that is not there, or has nothing in it.
+// isEmpty reports whether a folder is missing or empty.
 func isEmpty(path string) bool {
 	entries, err := os.ReadDir(path)
 	return len(entries) == 0 && (err == nil || errors.Is(err, fs.ErrNotExist))
 }
 
-// unmade tells of a directory whose maker was killed before Create was through:
+// unmade recognises a directory whose maker was killed before Create had finished:
 // it has no plan, which comes last, no record, and nothing that is not Create's.
 func (d *Dir) unmade() bool {
 	info, err := d.samples.Stat()
@@ -287,7 +287,7 @@ func (d *Dir) Append(s Sample) error {
 	return nil
 }
 
-// StillThere tells whether the name still leads to the file that is written: a
+// StillThere reports whether the name still leads to the file that is written: a
 // deleted folder would swallow samples without an error.
 func (d *Dir) StillThere() error {
 	name := filepath.Join(d.Path, SamplesFile)

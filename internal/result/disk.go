@@ -54,7 +54,7 @@ func (d disk) begin(s step) error {
 	return nil
 }
 
-// file is one that is written, on a disk. What it inherits beside reading is not for
+// file is one that is written, on a disk. What it inherits in addition to reading is not for
 // writing: only the methods below are steps of the disk.
 type file struct {
 	*os.File
@@ -226,7 +226,7 @@ func (d disk) mkdirAll(path string) error {
 }
 
 // rawDir makes the folder of a sample below raw/. It does not make the result
-// directory anew where somebody has deleted it: what would stand there then is
+// directory again where somebody has deleted it: what would stand there then is
 // no result, and in the way of the next run.
 func (d *Dir) rawDir(sample string) (string, error) {
 	raw := filepath.Join(d.Path, RawDir)

@@ -13,7 +13,7 @@ import (
 type forgetful struct {
 	t    *testing.T
 	kept map[string][]string
-	// cut tells, at each sync, how long the samples file is once the torn line is
+	// cut says, at each sync, how long the samples file is once the torn line is
 	// in a file of its own.
 	cut []int64
 }

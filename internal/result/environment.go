@@ -14,7 +14,7 @@ type Environment struct {
 	Host     Host      `json:"host"`
 	// Tools maps a tool or CNI plugin to the version that it printed.
 	Tools map[string]string `json:"tools,omitempty"`
-	// Places maps a place's name to what it said of itself.
+	// Places maps a place's name to what its agent reported.
 	Places map[string]PlaceFacts `json:"places,omitempty"`
 	// Networks maps a network's name to what is known of it.
 	Networks map[string]NetworkFacts `json:"networks,omitempty"`
@@ -47,7 +47,7 @@ type Host struct {
 	Sysctls     map[string]string `json:"sysctls,omitempty"`
 }
 
-// PlaceFacts is what a place said of itself.
+// PlaceFacts is what the agent at a place reported.
 type PlaceFacts struct {
 	Node     string            `json:"node"`
 	Kernel   string            `json:"kernel,omitempty"`
@@ -55,7 +55,7 @@ type PlaceFacts struct {
 	Sysctls  map[string]string `json:"sysctls,omitempty"`
 	Offloads map[string]string `json:"offloads,omitempty"`
 	// Drivers maps a device to what drives it, "veth"; Routes are its first IPv4
-	// routes, "10.244.1.0/24 dev eth0". They tell of a cluster's network what it is.
+	// routes, "10.244.1.0/24 dev eth0". They identify a cluster's network.
 	Drivers map[string]string `json:"drivers,omitempty"`
 	Routes  []string          `json:"routes,omitempty"`
 	// Profile is the set of node settings that the place was given; absent:
@@ -73,7 +73,7 @@ type PlaceFacts struct {
 
 // PodStart is how a pod came to run, in seconds after the API server took it, by the
 // timestamps that scheduler, kubelet and runtime gave. Kubernetes keeps whole seconds
-// of them, so each figure is good to one: 0 is less than a second. What was not told
+// of them, so each figure is good to one: 0 is less than a second. What was not reported
 // is absent.
 type PodStart struct {
 	// ScheduledSeconds is when it had its node (condition PodScheduled).
@@ -99,14 +99,14 @@ type Setting struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// ClusterFacts is what a Kubernetes said of itself.
+// ClusterFacts describes a Kubernetes, from its own answers.
 type ClusterFacts struct {
 	Context    string `json:"context"`    // in the kubeconfig
 	Kubernetes string `json:"kubernetes"` // version of the API server
 	// Namespace is the one that was there, in which the run was; absent: its own.
 	Namespace string `json:"namespace,omitempty"`
 	// Network is the pod network as it was detected, Mode how it works:
-	// "encapsulation", "kube_proxy", … Undetermined names what nothing told.
+	// "encapsulation", "kube_proxy", … Undetermined names what could not be detected.
 	Network        string            `json:"network,omitempty"`
 	NetworkVersion string            `json:"network_version,omitempty"`
 	Mode           map[string]string `json:"mode,omitempty"`
@@ -137,7 +137,7 @@ const (
 	KindOwnPlugin = "own plugin"
 )
 
-// NetworkFacts tells what a network is here.
+// NetworkFacts describes a network as it is here.
 type NetworkFacts struct {
 	// Kind is KindReal, KindModel or KindOwnPlugin; absent in records of versions
 	// before it.

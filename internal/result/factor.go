@@ -76,7 +76,7 @@ type Bounds struct {
 	AboveMin, BelowMax bool
 }
 
-// Hold tells whether a number is within the bounds.
+// Hold reports whether a number is within the bounds.
 func (b Bounds) Hold(v float64) bool {
 	return v >= b.Min && v <= b.Max && !(b.AboveMin && v == b.Min) && !(b.BelowMax && v == b.Max)
 }
@@ -94,20 +94,20 @@ func (b Bounds) String() string {
 	}
 }
 
-// Order has the place of a factor in each list, from 1; 0 means that it is not in
+// Order has the position of a factor in each list, from 1; 0 means that it is not in
 // that list.
 type Order struct {
-	// Column is the place among the columns of exports. Every factor is exported.
+	// Column is the position among the columns of exports. Every factor is exported.
 	Column int
-	// Words is the place in Cell.Traffic.
+	// Words is the position in Cell.Traffic.
 	Words int
-	// Filter is the place of its choice in the HTML report's filter. Factors of one
+	// Filter is the position of its choice in the HTML report's filter. Factors of one
 	// choice have the same.
 	Filter int
-	// Levels is the place among the factors whose levels are compared; 0 means that
+	// Levels is the position among the factors whose levels are compared; 0 means that
 	// the factor is only recorded.
 	Levels int
-	// Key is the place among the keys of a campaign's workload; 0 means that it is none.
+	// Key is the position among the keys of a campaign's workload; 0 means that it is none.
 	Key int
 }
 
@@ -116,11 +116,11 @@ func Factors() []Factor {
 	return slices.Collect(factorTable)
 }
 
-// FactorsBy are the factors that have a place in a list, in its order.
-func FactorsBy(place func(Order) int) []Factor {
-	out := slices.DeleteFunc(Factors(), func(f Factor) bool { return place(f.Order) == 0 })
+// FactorsBy are the factors that have a position in a list, in its order.
+func FactorsBy(position func(Order) int) []Factor {
+	out := slices.DeleteFunc(Factors(), func(f Factor) bool { return position(f.Order) == 0 })
 	slices.SortStableFunc(out, func(a, b Factor) int {
-		return cmp.Or(cmp.Compare(place(a.Order), place(b.Order)), cmp.Compare(a.Order.Column, b.Order.Column))
+		return cmp.Or(cmp.Compare(position(a.Order), position(b.Order)), cmp.Compare(a.Order.Column, b.Order.Column))
 	})
 	return out
 }
@@ -156,10 +156,10 @@ func (f Factor) Text(c Cell) string {
 	return ""
 }
 
-// IsText tells whether the factor's values are texts.
+// IsText reports whether the factor's values are texts.
 func (f Factor) IsText() bool { _, ok := f.Of(&Cell{}).(*string); return ok }
 
-// IsSwitch tells whether the factor is on or off.
+// IsSwitch reports whether the factor is on or off.
 func (f Factor) IsSwitch() bool { _, ok := f.Of(&Cell{}).(*bool); return ok }
 
 // Type is the type of the factor's values: string, int, float64 or bool.
@@ -224,7 +224,7 @@ func (f Factor) compare(a, b *Cell) int {
 	return 0
 }
 
-// IsReference tells whether a cell has the level that others are compared with.
+// IsReference reports whether a cell has the level that others are compared with.
 func (f Factor) IsReference(c Cell) bool {
 	if f.Reference == nil {
 		return f.Text(c) == ""

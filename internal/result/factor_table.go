@@ -35,7 +35,7 @@ type Cell struct {
 	// Profile names the set of node settings: "default_settings", …
 	Profile string `json:"profile"`
 	// MTU is the link's MTU in bytes as asked for; a pod's own MTU, which an
-	// encapsulation makes smaller, is recorded beside the metrics.
+	// encapsulation makes smaller, is recorded with the metrics.
 	MTU int `json:"mtu"`
 	// Family is "ipv4" or "ipv6"; absent means ipv4.
 	Family string `json:"family,omitempty"`
@@ -72,14 +72,14 @@ type Cell struct {
 	// Burst is how many transactions are under way at once on one stream;
 	// absent means one.
 	Burst int `json:"burst,omitempty"`
-	// UDPGSO tells that UDP segmentation offload is used. It changes what is on
+	// UDPGSO reports that UDP segmentation offload is used. It changes what is on
 	// the way through the stack, so it is a factor.
 	UDPGSO bool `json:"udp_gso,omitempty"`
-	// ZeroCopy tells that MSG_ZEROCOPY is used.
+	// ZeroCopy reports that MSG_ZEROCOPY is used.
 	ZeroCopy bool `json:"zero_copy,omitempty"`
 	// Pods is how many pods pod_setup adds at once; absent for other workloads.
 	Pods int `json:"pods,omitempty"`
-	// BackgroundStreams is the number of TCP connections of 10 Mbit/s each beside
+	// BackgroundStreams is the number of TCP connections of 10 Mbit/s each in addition to
 	// the measured ones; absent means none.
 	BackgroundStreams int `json:"background_streams,omitempty"`
 	// Ranks is the number of ends of a workload with many ends, RanksPerNode how many of
@@ -91,7 +91,7 @@ type Cell struct {
 	// MatrixSize is N, the order of the matrix that HPL solves: it has N × N numbers of 8
 	// bytes.
 	MatrixSize int `json:"matrix_size,omitempty"`
-	// PinCPUs tells that each end is pinned to CPUs of its own.
+	// PinCPUs reports that each end is pinned to CPUs of its own.
 	PinCPUs bool `json:"pin_cpus,omitempty"`
 	// CongestionControl is the TCP algorithm that both ends use; absent means as
 	// the system has it.
@@ -102,7 +102,7 @@ type Cell struct {
 }
 
 // factorTable yields one entry for each field of Cell, in the order in which cells are
-// sorted. An added factor is a field, an entry with the next free places in Order, and
+// sorted. An added factor is a field, an entry with the next free positions in Order, and
 // the code that acts on it.
 func factorTable(yield func(Factor) bool) {
 	for _, f := range placeFactors() {

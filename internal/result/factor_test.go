@@ -86,7 +86,7 @@ func TestPlacesOfFactors(t *testing.T) {
 		}
 		for i, n := range got {
 			if n != i+1 {
-				t.Errorf("%s: place %d where %d is expected: %v", name, n, i+1, got)
+				t.Errorf("%s: position %d where %d is expected: %v", name, n, i+1, got)
 				break
 			}
 		}
@@ -97,13 +97,13 @@ func TestPlacesOfFactors(t *testing.T) {
 	choices := map[int]string{}
 	for _, f := range Factors() {
 		if (f.Order.Key > 0) != (f.Key != nil) {
-			t.Errorf("%s has a key without a place, or a place without a key", f.Name)
+			t.Errorf("%s has a key without a position, or a position without a key", f.Name)
 		}
 		if (f.Order.Filter > 0) != (f.Filter != "") {
-			t.Errorf("%s has a choice in the filter without a place, or a place without a choice", f.Name)
+			t.Errorf("%s has a choice in the filter without a position, or a position without a choice", f.Name)
 		}
 		if other, ok := choices[f.Order.Filter]; ok && other != f.Filter {
-			t.Errorf("choices %s and %s of the filter have one place", other, f.Filter)
+			t.Errorf("choices %s and %s of the filter have one position", other, f.Filter)
 		}
 		choices[f.Order.Filter] = f.Filter
 	}

@@ -57,5 +57,5 @@ func (j *Job) validate() error {
 // maxSeconds is longer than any operation: a year.
 const maxSeconds = 366 * 24 * 3600
 
-// HasManyEnds tells whether a cell's workload has ranks in place of two ends.
+// HasManyEnds reports whether a cell's workload has ranks in place of two ends.
 func (c Cell) HasManyEnds() bool { return c.Ranks > 0 }

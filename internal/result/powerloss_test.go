@@ -51,7 +51,7 @@ func newSmall(before func(fault.Step) error) *small {
 	return s
 }
 
-// raw tells whether a sample has output of a tool: the first and the last.
+// raw reports whether a sample has output of a tool: the first and the last.
 func (s *small) raw(id string) bool { return id == s.ids[0] || id == s.ids[len(s.ids)-1] }
 
 // record is what is measured of a slot.
@@ -69,7 +69,7 @@ func (s *small) environment(finished time.Time) result.Environment {
 	return result.Environment{Schema: result.Schema, Testbed: "lab", Finished: finished}
 }
 
-// run writes the directory from its beginning, or goes on with it, to its end. With an
+// run writes the directory from its beginning, or resumes it, to its end. With an
 // error it ends as the program does.
 func (s *small) run(path string) (err error) {
 	d, have, _, err := result.ResumeOn(path, s.before)
@@ -122,7 +122,7 @@ type aftermath struct {
 }
 
 // losing runs f on a disk in a new folder, and gives every state that a loss of power
-// before any step of it, or after the last, could leave. dies tells of a step in whose
+// before any step of it, or after the last, could leave. dies reports a step in whose
 // middle the program is killed; nil: none. f is then called once more.
 func losing(t *testing.T, dies func(n int, s fault.Step) bool, f func(s *small, root string) error) []aftermath {
 	t.Helper()

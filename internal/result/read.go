@@ -26,7 +26,7 @@ type Recorded struct {
 	Torn int64
 }
 
-// Complete tells whether the run came to its end.
+// Complete reports whether the run came to its end.
 func (r Recorded) Complete() bool { return r.Environment != nil && !r.Environment.Finished.IsZero() }
 
 // Read reads a result directory.

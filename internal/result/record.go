@@ -65,7 +65,7 @@ type Sample struct {
 	// PluginSeconds maps a CNI verb ("ADD", "DEL") to each plugin of the network's
 	// list and how long it ran, the mean of the pods that pod_setup added.
 	PluginSeconds map[string]map[string]float64 `json:"plugin_seconds,omitempty"`
-	// Probes maps ClientNode and ServerNode to what was measured beside the
+	// Probes maps ClientNode and ServerNode to what was measured next to the
 	// traffic there, and both with IdleSuffix to what was read in the same block
 	// while nothing was measured. Nothing is subtracted here.
 	Probes map[string]map[string]float64 `json:"probes,omitempty"`
@@ -100,7 +100,7 @@ type Slices struct {
 	PerSecond []float64 `json:"per_second"`
 }
 
-// Explaining is a window of the same traffic beside the measured one, for probes
+// Explaining is a window of the same traffic apart from the measured one, for probes
 // that disturb the traffic or need a long window.
 type Explaining struct {
 	MeasuredSeconds float64 `json:"measured_seconds"`

@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// Validate tells what is wrong with a record. Records that do not pass are
+// Validate reports what is wrong with a record. Records that do not pass are
 // neither written nor read.
 func (s Sample) Validate() error { return s.validate(knownMetrics()) }
 

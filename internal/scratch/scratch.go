@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tries bounds how often Make begins anew, as each time somebody else removed its folder.
+// tries bounds how often Make begins again, as each time somebody else removed its folder.
 const tries = 10
 
 // everybodys is where every Linux has a folder that every user may enter (FHS 3.0).

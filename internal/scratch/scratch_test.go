@@ -47,7 +47,7 @@ func TestDirIsReachable(t *testing.T) {
 	}
 }
 
-// TestClearTrustsNoName: beside the folder of a killed owner there are a living owner's, a
+// TestClearTrustsNoName: next to the folder of a killed owner there are a living owner's, a
 // FIFO (on which 83aa48e hung as root), a link and another user's folder.
 func TestClearTrustsNoName(t *testing.T) {
 	tmp := openTemp(t)

@@ -57,7 +57,7 @@ CREATE TABLE IF NOT EXISTS cnibench_samples (
 );
 `
 
-// Pushed tells what came of a push.
+// Pushed is the result of a push.
 type Pushed struct {
 	// CampaignID is the campaign's key in the database.
 	CampaignID string `json:"campaign_id"`
@@ -68,7 +68,7 @@ type Pushed struct {
 }
 
 // Push copies a result directory into a PostgreSQL database, all or nothing. A
-// record that is there already stays as it is, so a push may be repeated while
+// existing record stays as it is, so a push may be repeated while
 // a run goes on. address is as libpq takes it: postgres://host/database.
 func Push(ctx context.Context, address, dir string) (Pushed, error) {
 	config, err := parseURL(address)
@@ -127,13 +127,13 @@ func parseURL(text string) (*pgx.ConnConfig, error) {
 	return pgx.ParseConfig(withVerification(text))
 }
 
-// isLocal tells of a socket's folder, and of this machine's loopback.
+// isLocal recognises a socket's folder and this machine's loopback.
 func isLocal(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return strings.HasPrefix(host, "/") || strings.HasPrefix(host, "@") || host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// asksForMode tells whether somebody chose how far TLS is verified.
+// asksForMode reports whether somebody chose how far TLS is verified.
 func asksForMode(text string) bool {
 	if os.Getenv("PGSSLMODE") != "" {
 		return true
@@ -160,12 +160,12 @@ func withVerification(text string) string {
 func connectError(config *pgx.ConnConfig, err error) error {
 	err = fmt.Errorf("connect to the database: %w", err)
 	if config.TLSConfig != nil && !config.TLSConfig.InsecureSkipVerify {
-		err = fmt.Errorf("%w\nif its certificate is of an authority of your own, name that: ?sslrootcert=FILE; ?sslmode=require trusts whoever answers", err)
+		err = fmt.Errorf("%w\nif your own authority signed its certificate, name its certificate: ?sslrootcert=FILE; ?sslmode=require trusts any server", err)
 	}
 	return err
 }
 
-// passwordIn tells whether an address of either form has a password in it.
+// passwordIn reports whether an address of either form has a password in it.
 func passwordIn(text string) bool {
 	if u, err := url.Parse(text); err == nil && u.Scheme != "" {
 		_, has := u.User.Password()
@@ -174,7 +174,7 @@ func passwordIn(text string) bool {
 	return strings.Contains(text, "password=")
 }
 
-// campaignID tells campaigns apart: what was asked for, in which order, and
+// campaignID identifies a campaign: what was asked for, in which order, and
 // when it began.
 func campaignID(rec result.Recorded) string {
 	sum := sha256.New()

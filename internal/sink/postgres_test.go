@@ -88,7 +88,7 @@ func TestPushRefuses(t *testing.T) {
 	}
 }
 
-// Without a word of the user, nobody between this machine and the server can read
+// Unless the user allows it, nobody between this machine and the server can read
 // or change what is pushed.
 func TestPushVerifiesTheServer(t *testing.T) {
 	t.Setenv("PGSSLMODE", "")

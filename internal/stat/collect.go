@@ -10,20 +10,20 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// campaign is the samples, sorted by cell and block.
-type campaign struct {
+// dataset has the samples of a campaign, sorted by cell and block.
+type dataset struct {
 	opt    Options
 	tables *tables
 	cells  []*cellData // in the order of result.Cell.Compare
 	byCell map[result.Cell]*cellData
 	blocks []int // that have any measured sample, sorted
-	// dependents are the cells that are held against a baseline cell.
+	// dependents are the cells that are compared with a baseline cell.
 	dependents map[result.Cell][]*cellData
 	better     map[string]unit.Better
 	idle       idleRates
 	draws      draws
-	// disbelieved are cells whose answer cannot be true (see impossible).
-	disbelieved map[result.Cell]bool
+	// implausible are cells whose answer cannot be true (see impossible).
+	implausible map[result.Cell]bool
 }
 
 // cellData is what was recorded of one cell.
@@ -51,17 +51,17 @@ type point struct {
 }
 
 // Collector takes the samples of a campaign one by one, so that they need not
-// all be held at once.
-type Collector struct{ c *campaign }
+// all be in memory at once.
+type Collector struct{ c *dataset }
 
 // NewCollector makes one that has no sample yet.
 func NewCollector(opt Options) *Collector {
 	opt = opt.withDefaults()
-	return &Collector{&campaign{opt: opt, tables: newTables(opt.Confidence), byCell: map[result.Cell]*cellData{},
+	return &Collector{&dataset{opt: opt, tables: newTables(opt.Confidence), byCell: map[result.Cell]*cellData{},
 		dependents: map[result.Cell][]*cellData{}, better: betterSides(), draws: draws{byN: map[int][][]float64{}}}}
 }
 
-// Add takes a sample. Nothing of it is held but its values.
+// Add takes a sample and keeps only its values.
 func (k *Collector) Add(s *result.Sample) {
 	c := k.c
 	d := c.byCell[s.Cell]
@@ -74,12 +74,12 @@ func (k *Collector) Add(s *result.Sample) {
 	d.add(s)
 }
 
-// Analyse says what the samples mean. It never fails: what cannot be said is
+// Analyse makes estimates of the samples. It never fails: what cannot be estimated is
 // absent and has a reason. No sample may be added after.
 func (k *Collector) Analyse() Analysis { return k.sorted().analyse() }
 
-// collect is a campaign of samples that are all at hand.
-func collect(samples []result.Sample, opt Options) *campaign {
+// collect makes the dataset of samples that are all in memory.
+func collect(samples []result.Sample, opt Options) *dataset {
 	k := NewCollector(opt)
 	for i := range samples {
 		k.Add(&samples[i])
@@ -88,8 +88,8 @@ func collect(samples []result.Sample, opt Options) *campaign {
 }
 
 // sorted puts cells and blocks in their order. Of a block with several measured
-// attempts the last one counts: it is what the campaign went on with.
-func (k *Collector) sorted() *campaign {
+// attempts the last one counts.
+func (k *Collector) sorted() *dataset {
 	c := k.c
 	slices.SortFunc(c.cells, func(a, b *cellData) int { return a.cell.Compare(b.cell) })
 	seen := map[int]bool{}
@@ -159,7 +159,7 @@ func (d *cellData) sortedReasons() []Reason {
 
 // baseline is the data of d's baseline cell; nil where d is one itself or
 // where the campaign has none that was measured.
-func (c *campaign) baseline(d *cellData) *cellData {
+func (c *dataset) baseline(d *cellData) *cellData {
 	if d.cell.IsBaseline() {
 		return nil
 	}
@@ -167,7 +167,7 @@ func (c *campaign) baseline(d *cellData) *cellData {
 }
 
 // primaryOf is the metric that the cell is judged by.
-func (c *campaign) primaryOf(d *cellData) string {
+func (c *dataset) primaryOf(d *cellData) string {
 	if name := c.opt.Primary(d.cell); name != "" {
 		return name
 	}
@@ -222,7 +222,7 @@ func (d *cellData) series(metric string) []point {
 	return out
 }
 
-// probed tells whether any sample has a value of a probe.
+// probed reports whether any sample has a value of a probe.
 func (d *cellData) probed() bool { return len(d.probes) > 0 }
 
 func values(points []point) []float64 {

@@ -12,7 +12,7 @@ type Side struct {
 	Environment result.Environment
 }
 
-// CompareOptions say how two result sets are held against each other.
+// CompareOptions say how two result sets are compared.
 type CompareOptions struct {
 	Options
 	// Threshold is the relative difference that matters, 0.03 for 3 %.
@@ -28,7 +28,7 @@ type CompareOptions struct {
 	Plugins func(network string) (names []string, known bool)
 }
 
-// Verdict is what is said of a cell that both sides have.
+// Verdict is the result for a cell that both sides have.
 type Verdict string
 
 // The verdicts.
@@ -51,7 +51,7 @@ type CellComparison struct {
 	// Change is new against base, above 1 better and below 1 worse whichever way
 	// the metric is better; nil where one side has nothing.
 	Change *Estimate `json:"change,omitempty"`
-	// ByEfficiency tells that the efficiencies were compared, from which the
+	// ByEfficiency reports that the efficiencies were compared, from which the
 	// machine's own change cancels; else the absolute values were.
 	ByEfficiency bool `json:"by_efficiency"`
 	// Base and New are the geometric means of the metric, base units.
@@ -74,7 +74,7 @@ type CellComparison struct {
 	x, y moments // of the logs that were compared, base and new
 }
 
-// Comparison is two result sets held against each other.
+// Comparison compares two result sets.
 type Comparison struct {
 	Confidence float64 `json:"confidence"`
 	Threshold  float64 `json:"threshold"`
@@ -93,7 +93,7 @@ type Comparison struct {
 	Regression bool `json:"regression"`
 }
 
-// Compare holds the next side, the new one, against the base, cell by cell. The probability
+// Compare compares the next side, the new one, with the base, cell by cell. The probability
 // that it calls any cell different without a true difference is at most
 // 1 − Confidence over all cells together.
 func Compare(base, next Side, opt CompareOptions) Comparison {
@@ -148,19 +148,19 @@ func judge(change Estimate, beyondChance bool, threshold float64) Verdict {
 
 // compareCell compares one cell. A verdict is set only where nothing can be
 // tested; P is then 1, so that the cell costs the others little.
-func compareCell(b, n *campaign, d, e *cellData) CellComparison {
+func compareCell(b, n *dataset, d, e *cellData) CellComparison {
 	out := CellComparison{Cell: d.cell, Metric: d.primary, P: 1}
 	out.Base, out.New = b.meanOf(d, d.primary), n.meanOf(e, d.primary)
 	out.BaseValues, out.NewValues = values(d.series(d.primary)), values(e.series(d.primary))
 	switch {
 	case len(d.ok) == 0:
-		out.Verdict, out.Why = CannotTell, "base: "+nothing(d)
+		out.Verdict, out.Why = CannotTell, "base: "+whyUnmeasured(d)
 		return out
 	case len(e.ok) == 0 && e.failed > 0 && e.unsupported == "":
-		out.Verdict, out.Why = Broken, "new: "+nothing(e)
+		out.Verdict, out.Why = Broken, "new: "+whyUnmeasured(e)
 		return out
 	case len(e.ok) == 0:
-		out.Verdict, out.Why = CannotTell, "new: "+nothing(e)
+		out.Verdict, out.Why = CannotTell, "new: "+whyUnmeasured(e)
 		return out
 	}
 	better := b.better[d.primary]
@@ -186,7 +186,7 @@ func compareCell(b, n *campaign, d, e *cellData) CellComparison {
 }
 
 // meanOf is the geometric mean of a metric; nil of nothing.
-func (c *campaign) meanOf(d *cellData, metric string) *Estimate {
+func (c *dataset) meanOf(d *cellData, metric string) *Estimate {
 	ls := logs(d.series(metric), 0)
 	if len(ls) == 0 {
 		return nil
@@ -195,7 +195,8 @@ func (c *campaign) meanOf(d *cellData, metric string) *Estimate {
 	return &e
 }
 
-func nothing(d *cellData) string { return noEfficiency(d, d) }
+// whyUnmeasured says why a cell has no value.
+func whyUnmeasured(d *cellData) string { return noEfficiency(d, d) }
 
 // welch compares two means of logs without taking their spreads for equal
 // (Welch 1947), with Satterthwaite's degrees of freedom.

@@ -143,7 +143,7 @@ func (s sides) placeMatters(change result.Change, cell result.Cell) bool {
 // movedAlike reports whether a place of one side only is on a renamed node, and the
 // other side has the same place on its node with the same settings.
 func (s sides) movedAlike(place string) bool {
-	spot, node, ok := strings.Cut(place, " on ")
+	pod, node, ok := strings.Cut(place, " on ")
 	if !ok || !s.isRenamed(node) {
 		return false
 	}
@@ -152,7 +152,7 @@ func (s sides) movedAlike(place string) bool {
 		here, there = there, here
 	}
 	for other, facts := range there {
-		if _, both := here[other]; !both && strings.HasPrefix(other, spot+" on ") && sameSettings(facts, here[place]) {
+		if _, both := here[other]; !both && strings.HasPrefix(other, pod+" on ") && sameSettings(facts, here[place]) {
 			return true
 		}
 	}

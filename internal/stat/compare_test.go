@@ -136,7 +136,7 @@ func TestCompareFamilyWiseError(t *testing.T) {
 }
 
 // stoppedSeries draws the log efficiencies of a cell until the rule is content.
-func stoppedSeries(rule *campaign, draw func() float64) []point {
+func stoppedSeries(rule *dataset, draw func() float64) []point {
 	var out []point
 	for b := 1; b <= rule.opt.MaxBlocks; b++ {
 		out = append(out, point{b, draw()})

@@ -59,7 +59,7 @@ func charged() []string {
 
 // attribution says where a cell's time goes; nil where no stacks were sampled,
 // or no work was counted.
-func (c *campaign) attribution(d *cellData) *Attribution {
+func (c *dataset) attribution(d *cellData) *Attribution {
 	work, ok := d.attributedWork()
 	if !ok {
 		return nil
@@ -92,7 +92,7 @@ func (c *campaign) attribution(d *cellData) *Attribution {
 	return a
 }
 
-// attributedWork is what a cell's time is told per: the first of these that it has.
+// attributedWork is the unit of work that a cell's time is divided by: the first of these that it has.
 func (d *cellData) attributedWork() (work, bool) {
 	for _, name := range []string{"transaction", "packet", "byte"} {
 		for _, w := range works() {
@@ -129,7 +129,7 @@ func (d *cellData) perWork(components []string, w work) []point {
 }
 
 // more is the mean of a less b, in the blocks that have both.
-func (c *campaign) more(a, b []point) *Estimate {
+func (c *dataset) more(a, b []point) *Estimate {
 	differences := differencesOf(a, b)
 	if len(differences) == 0 {
 		return nil

@@ -147,7 +147,7 @@ func (k *Collector) LinkLimit(cell result.Cell) (bitsPerSecond float64, ok bool)
 
 // seriesOf is a metric by block; that of a probe is of both ends' machines, per
 // second, less what they do while idle.
-func (c *campaign) seriesOf(cell result.Cell, metric string) []point {
+func (c *dataset) seriesOf(cell result.Cell, metric string) []point {
 	d := c.byCell[cell]
 	if d == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 type cost struct {
 	name, label, unit string
 	rate              func(record, meter) (float64, bool)
-	// sliced tells that it is read in the slices themselves, where a sample has any:
+	// sliced reports that it is read in the slices themselves, where a sample has any:
 	// then it is of their window and not of the probes'.
 	sliced bool
 }
@@ -49,7 +49,7 @@ func ends() []string { return []string{result.ClientNode, result.ServerNode} }
 // meter reads costs off samples.
 type meter struct {
 	idle idleRates
-	// oneMachine is told of records that do not tell it themselves.
+	// oneMachine reports that both ends are on one machine, for records that do not say so.
 	oneMachine bool
 }
 
@@ -119,7 +119,7 @@ func (m meter) end(s record, end string, names []string) (float64, bool) {
 }
 
 // perSecond is a probe's value over the probes' own window, or over the
-// measured one where they do not tell theirs.
+// measured one where they do not report theirs.
 func perSecond(s record, end, name string) (float64, bool) {
 	v, ok := s.probe(end, name)
 	seconds, own := s.probe(end, "window_seconds")

@@ -9,7 +9,7 @@ import (
 )
 
 // probedSample is a sample of datagrams with all that the probes read, on one
-// machine unless told otherwise.
+// machine unless a test says otherwise.
 func probedSample(c result.Cell, block int) result.Sample {
 	s := okSample(c, block, metrics{"packets_per_second": 1e5, throughput: 1e5 * 64 * 8})
 	s.Metrics["tcp_mss_bytes"] = 1448
@@ -127,7 +127,7 @@ func TestCoresAt(t *testing.T) {
 }
 
 // A network that needs 3 % more instructions per packet is found by them, where
-// throughput on the same machine tells nothing. Instructions repeat within
+// throughput on the same machine shows nothing. Instructions repeat within
 // 0.7 % (six runs of 64-byte datagrams); throughput on a shared machine within
 // 10 %: less noise than the 12 to 40 % that a machine of two busy cores showed.
 func TestThreePercentOfInstructionsAreFound(t *testing.T) {

@@ -22,9 +22,9 @@ func repetitions(n int) int {
 func margin(share float64, n int) float64 { return 3 * math.Sqrt(share*(1-share)/float64(n)) }
 
 // stopAndCover runs the stopping rule on one endless series of logs whose truth
-// is 0, tells whether the interval then reported holds it, and after how many
+// is 0, reports whether the interval then reported holds it, and after how many
 // blocks.
-func stopAndCover(c *campaign, logs []point) (covered bool, blocks int) {
+func stopAndCover(c *dataset, logs []point) (covered bool, blocks int) {
 	n := len(logs)
 	if met := c.targetMet(logs); met > 0 {
 		n = min(n, met+1)

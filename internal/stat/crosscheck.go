@@ -21,7 +21,7 @@ type Correspondence struct {
 	Differs string
 }
 
-// Correspondences is the whole of what is held against each other. Not in it:
+// Correspondences lists all metrics that are compared. Not in it:
 // sockperf's under-load test, whose load is the messages that it times, and
 // http's "close", which times a web server and many connections at once.
 func Correspondences() []Correspondence {
@@ -52,7 +52,7 @@ func Correspondences() []Correspondence {
 	}
 }
 
-// CrossCheck holds the native engine against a published tool in one cell.
+// CrossCheck compares the native engine with a published tool in one cell.
 type CrossCheck struct {
 	Native  result.Cell `json:"native"`
 	Classic result.Cell `json:"classic"`
@@ -69,7 +69,7 @@ type CrossCheck struct {
 
 // crossChecks pairs each native cell with the cells of published tools that
 // have the same factors.
-func (c *campaign) crossChecks() []CrossCheck {
+func (c *dataset) crossChecks() []CrossCheck {
 	var out []CrossCheck
 	for _, d := range c.cells {
 		for _, k := range Correspondences() {
@@ -84,7 +84,7 @@ func (c *campaign) crossChecks() []CrossCheck {
 // classic is the published tool's data for a native cell; nil where the
 // campaign has no such cell. An open loop has none: the tools count latency
 // from the moment of sending, the native engine from the intended one.
-func (c *campaign) classic(k Correspondence, native result.Cell) *cellData {
+func (c *dataset) classic(k Correspondence, native result.Cell) *cellData {
 	if native.Workload != k.Native || native.RatePerSecond > 0 {
 		return nil
 	}
@@ -97,7 +97,7 @@ func (c *campaign) classic(k Correspondence, native result.Cell) *cellData {
 	return c.byCell[cell]
 }
 
-func (c *campaign) crossCheck(k Correspondence, native, classic *cellData) CrossCheck {
+func (c *dataset) crossCheck(k Correspondence, native, classic *cellData) CrossCheck {
 	x := CrossCheck{Native: native.cell, Classic: classic.cell, Metric: k.Metric, Differs: k.Differs}
 	for _, d := range []*cellData{native, classic} {
 		if x.NoRatio = notMeasured(d); x.NoRatio != "" {
@@ -115,13 +115,13 @@ func (c *campaign) crossCheck(k Correspondence, native, classic *cellData) Cross
 	return x
 }
 
-// RoundTripCheck holds Little's law against a closed loop: transactions per
+// RoundTripCheck compares a closed loop with Little's law: transactions per
 // second × their mean time is how many are under way at once.
 type RoundTripCheck struct {
 	Cell result.Cell `json:"cell"`
 	// Product is rate × mean round trip ÷ the number under way; its truth is 1.
 	Product Estimate `json:"product"`
-	// OK tells that it is within RoundTripTolerance of 1.
+	// OK reports that it is within RoundTripTolerance of 1.
 	OK bool `json:"ok"`
 }
 
@@ -131,7 +131,7 @@ const RoundTripTolerance = 0.05
 
 // roundTripChecks has every cell that counts and times transactions in a closed
 // loop; an open one is not held back by its answers.
-func (c *campaign) roundTripChecks() []RoundTripCheck {
+func (c *dataset) roundTripChecks() []RoundTripCheck {
 	var out []RoundTripCheck
 	for _, d := range c.cells {
 		if d.cell.RatePerSecond > 0 {
@@ -157,7 +157,7 @@ func (c *campaign) roundTripChecks() []RoundTripCheck {
 func roundTripProduct(s record) (float64, bool) {
 	rate, ok := measured(s, "transactions_per_second")
 	mean, okMean := measured(s, "latency_mean_seconds")
-	lost, _ := measured(s, "transactions_lost") // not told is none
+	lost, _ := measured(s, "transactions_lost") // absent means none
 	if !ok || !okMean || rate <= 0 || mean <= 0 || lost > 0 {
 		return 0, false
 	}
@@ -168,7 +168,7 @@ func roundTripProduct(s record) (float64, bool) {
 	return rate * mean / float64(underWay), true
 }
 
-func (c *campaign) warnRoundTrips(a Analysis) Warning {
+func (c *dataset) warnRoundTrips(a Analysis) Warning {
 	var f finding
 	for _, r := range a.RoundTrips {
 		if !r.OK {
@@ -180,5 +180,5 @@ func (c *campaign) warnRoundTrips(a Analysis) Warning {
 	}
 	return Warning{Code: RoundTripRate, Cells: f.cells,
 		Message: fmt.Sprintf("rate × mean round trip is not the number under way in %s, worst in %s: %.2f of it", counted(len(f.cells), "cell"), named(f.worst), f.value),
-		Cure:    "near 0.5 the tool tells one-way times, below 1 the client waits between transactions, above 1 the two were not measured together: look at the raw output"}
+		Cure:    "near 0.5 the tool reports one-way times, below 1 the client waits between transactions, above 1 the two were not measured together: look at the raw output"}
 }

@@ -61,7 +61,7 @@ func TestCrossCheckOfLatency(t *testing.T) {
 	}
 }
 
-// Only the same factors are held against each other.
+// Only cells with the same factors are compared.
 func TestCrossCheckOnlyOfEqualFactors(t *testing.T) {
 	c := cellOf("bridge")
 	tool := toolCell(c, "iperf3", "", "tcp", 1)

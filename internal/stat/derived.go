@@ -63,7 +63,7 @@ func derivations() []derivation {
 }
 
 // Derived lists the metrics that are computed from a sample's metrics and
-// probes. They are in CellSummary.Absolute beside the measured ones.
+// probes. They are in CellSummary.Absolute, with the measured ones.
 func Derived() []unit.Metric {
 	var out []unit.Metric
 	for _, d := range derivations() {
@@ -115,8 +115,8 @@ func bytesPerSecond(of reading) (float64, bool) {
 	if back, both := of("reverse_throughput_bits_per_second"); both {
 		bits += back
 	}
-	if beside, there := of("background_throughput_bits_per_second"); there {
-		bits += beside
+	if background, there := of("background_throughput_bits_per_second"); there {
+		bits += background
 	}
 	return bits / 8, ok
 }

@@ -64,7 +64,7 @@ func levelOf(f result.Factor, c result.Cell) string {
 
 // factorRankings compares the levels of every factor that varies, where no more
 // than one network was measured.
-func (c *campaign) factorRankings() []FactorRanking {
+func (c *dataset) factorRankings() []FactorRanking {
 	network := ""
 	for _, d := range c.cells {
 		if len(d.ok) == 0 || !isOption(d.cell) {
@@ -95,7 +95,7 @@ func (c *campaign) factorRankings() []FactorRanking {
 // factorRanking compares the levels of one factor where all others have the
 // levels that the headline covers; ok is false where fewer than two levels were
 // measured there.
-func (c *campaign) factorRanking(f result.Factor, g Goal, network string) (r FactorRanking, ok bool) {
+func (c *dataset) factorRanking(f result.Factor, g Goal, network string) (r FactorRanking, ok bool) {
 	var all []result.Cell
 	for _, d := range c.cells {
 		if d.cell.Network == network && isOption(d.cell) && goalMetric(g, d) != "" {
@@ -130,7 +130,7 @@ func (c *campaign) factorRanking(f result.Factor, g Goal, network string) (r Fac
 
 // levels ranks the levels of a factor over the settings that the reference
 // level was measured in; a level that lacks one of them is left out.
-func (c *campaign) levels(f result.Factor, g Goal, members []result.Cell) (FactorRanking, bool) {
+func (c *dataset) levels(f result.Factor, g Goal, members []result.Cell) (FactorRanking, bool) {
 	slices.SortStableFunc(members, func(a, b result.Cell) int { return compareLevel(f, a, b) })
 	r := FactorRanking{Factor: f.Name, Goal: g}
 	if f.Compare(members[0], members[len(members)-1]) == 0 {
@@ -168,7 +168,7 @@ func (c *campaign) levels(f result.Factor, g Goal, members []result.Cell) (Facto
 }
 
 // settingsAt are the settings of the cells of one level.
-func (c *campaign) settingsAt(g Goal, cells []result.Cell) []Setting {
+func (c *dataset) settingsAt(g Goal, cells []result.Cell) []Setting {
 	var out []Setting
 	for _, cell := range cells {
 		out = append(out, Setting{cell, goalMetric(g, c.byCell[cell])})
@@ -178,7 +178,7 @@ func (c *campaign) settingsAt(g Goal, cells []result.Cell) []Setting {
 
 // levelLogs are the logs of one level in each setting; ok is false where it was
 // not measured in one of them.
-func (c *campaign) levelLogs(f result.Factor, settings []Setting, level result.Cell) ([][]point, bool) {
+func (c *dataset) levelLogs(f result.Factor, settings []Setting, level result.Cell) ([][]point, bool) {
 	var out [][]point
 	for _, s := range settings {
 		cell := s.Cell
@@ -194,7 +194,7 @@ func (c *campaign) levelLogs(f result.Factor, settings []Setting, level result.C
 
 // rankLogs gives each of several series the first and the last rank that it may
 // hold: every pair is tested inside blocks, Holm-corrected.
-func (c *campaign) rankLogs(logged [][][]point) [][2]int {
+func (c *dataset) rankLogs(logged [][][]point) [][2]int {
 	type pair struct{ better, worse int }
 	var pairs []pair
 	var ps []float64

@@ -92,10 +92,10 @@ type GoalRanking struct {
 	Pairs  []GoalPair   `json:"pairs,omitempty"`
 	// LeftOut were not measured in every setting.
 	LeftOut []LeftOut `json:"left_out,omitempty"`
-	// LinkBound tells that all of them fill the link in every setting.
+	// LinkBound reports that all of them fill the link in every setting.
 	LinkBound bool `json:"link_bound,omitempty"`
 
-	disbelieved map[result.Cell]bool
+	implausible map[result.Cell]bool
 }
 
 // GoalRanked is a place in a GoalRanking.
@@ -112,7 +112,7 @@ type GoalRanked struct {
 	LinkBound    bool      `json:"link_bound,omitempty"`
 }
 
-// GoalPair is two options held against each other inside blocks.
+// GoalPair compares two options inside blocks.
 type GoalPair struct {
 	// Better has the better mean.
 	Better Option `json:"better"`
@@ -123,11 +123,11 @@ type GoalPair struct {
 	// together with the confidence (Bonferroni); nil where there is no interval.
 	Low  *float64 `json:"low_of_all,omitempty"`
 	High *float64 `json:"high_of_all,omitempty"`
-	// P, Adjusted and ToldApart are those of Pair; Why says why it was not tested.
-	P         float64 `json:"p"`
-	Adjusted  float64 `json:"adjusted"`
-	ToldApart bool    `json:"told_apart"`
-	Why       string  `json:"why,omitempty"`
+	// P, Adjusted and Significant are those of Pair; Why says why it was not tested.
+	P           float64 `json:"p"`
+	Adjusted    float64 `json:"adjusted"`
+	Significant bool    `json:"told_apart"`
+	Why         string  `json:"why,omitempty"`
 
 	difference across
 }
@@ -146,12 +146,12 @@ type goalOption struct {
 }
 
 // goal ranks what was measured for a goal in the wanted cells.
-func (c *campaign) goal(g Goal, wanted func(result.Cell) bool) GoalRanking {
-	out := GoalRanking{Goal: g, Ranked: []GoalRanked{}, disbelieved: c.disbelieved}
+func (c *dataset) goal(g Goal, wanted func(result.Cell) bool) GoalRanking {
+	out := GoalRanking{Goal: g, Ranked: []GoalRanked{}, implausible: c.implausible}
 	byCell := map[result.Cell]*cellData{}
 	var names []Option
 	for _, d := range c.cells {
-		if d.cell.IsBaseline() || result.IsRung(d.cell.Network) || d.cell.IsPair() || !wanted(d.cell) {
+		if d.cell.IsBaseline() || result.IsLadderOnly(d.cell.Network) || d.cell.IsPair() || !wanted(d.cell) {
 			continue
 		}
 		byCell[d.cell] = d
@@ -195,7 +195,7 @@ func (r *GoalRanking) addSetting(d *cellData) {
 	}
 }
 
-// has tells whether any sample of the cell has a value of a metric above zero.
+// has reports whether any sample of the cell has a value of a metric above zero.
 func (d *cellData) has(metric string) bool {
 	return slices.ContainsFunc(d.series(metric), func(p point) bool { return p.value > 0 })
 }
@@ -211,7 +211,7 @@ func (r *GoalRanking) lacks(o Option, byCell map[result.Cell]*cellData) string {
 			why = "it is not in the campaign"
 		case len(d.ok) == 0:
 			why = notMeasured(d)
-		case r.disbelieved[d.cell]:
+		case r.implausible[d.cell]:
 			why = "it would be faster than the bare network, whose path it takes: something else than the network differed"
 		case !d.has(s.Metric):
 			why = "it has no " + s.Metric
@@ -239,7 +239,7 @@ func (o Option) in(setting result.Cell) result.Cell {
 
 // goalOption gathers the logs of an option that lacks nothing; their blocks are
 // numbered from 0 without gaps.
-func (c *campaign) goalOption(o Option, settings []Setting) goalOption {
+func (c *dataset) goalOption(o Option, settings []Setting) goalOption {
 	out := goalOption{Option: o, linkBound: true}
 	for _, s := range settings {
 		d := c.byCell[o.in(s.Cell)]
@@ -252,7 +252,7 @@ func (c *campaign) goalOption(o Option, settings []Setting) goalOption {
 
 // goodnessLogs are the logs of a metric by block, more is better; blocks are
 // numbered from 0 without gaps.
-func (c *campaign) goodnessLogs(d *cellData, metric string) []point {
+func (c *dataset) goodnessLogs(d *cellData, metric string) []point {
 	ls := logs(d.series(metric), c.better[metric])
 	for i, p := range ls {
 		ls[i].block, _ = slices.BinarySearch(c.blocks, p.block)
@@ -260,9 +260,9 @@ func (c *campaign) goodnessLogs(d *cellData, metric string) []point {
 	return ls
 }
 
-// bases are the bare networks that the options are held against, by cluster:
+// bases are the bare networks that the options are compared with, by cluster:
 // with the profile that all have, or else with the node's own settings.
-func (c *campaign) bases(in []goalOption, settings []Setting) (profile string, bases map[string]goalOption, ok bool) {
+func (c *dataset) bases(in []goalOption, settings []Setting) (profile string, bases map[string]goalOption, ok bool) {
 	profile = in[0].Profile
 	for _, o := range in {
 		if o.Profile != profile {

@@ -8,8 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// rankGoal orders the options and fills in what is told of each.
-func (c *campaign) rankGoal(r *GoalRanking, in []goalOption) {
+// rankGoal orders the options and fills in the figures of each.
+func (c *dataset) rankGoal(r *GoalRanking, in []goalOption) {
 	if len(in) == 0 {
 		return
 	}
@@ -53,7 +53,7 @@ func (c *campaign) rankGoal(r *GoalRanking, in []goalOption) {
 
 // goalRatio is one option against another; nil where some setting has no block
 // with both.
-func (c *campaign) goalRatio(a, b goalOption, settings []Setting) *Estimate {
+func (c *dataset) goalRatio(a, b goalOption, settings []Setting) *Estimate {
 	x := acrossSettings(a.logs, b.logs)
 	if x.empty {
 		return nil
@@ -66,9 +66,9 @@ func (c *campaign) goalRatio(a, b goalOption, settings []Setting) *Estimate {
 	return &e
 }
 
-// goalPairs tests every pair and tells which option beats which, as pairs does
+// goalPairs tests every pair and decides which option beats which, as pairs does
 // for networks in one setting.
-func (c *campaign) goalPairs(r *GoalRanking, in []goalOption) (beats [][]bool) {
+func (c *dataset) goalPairs(r *GoalRanking, in []goalOption) (beats [][]bool) {
 	type pairing struct{ winner, loser int }
 	var pairings []pairing
 	var ps []float64
@@ -104,7 +104,7 @@ func (c *campaign) goalPairs(r *GoalRanking, in []goalOption) (beats [][]bool) {
 	}
 	conclude(beats)
 	for i, k := range pairings {
-		r.Pairs[i].ToldApart = beats[k.winner][k.loser]
+		r.Pairs[i].Significant = beats[k.winner][k.loser]
 	}
 	return beats
 }
@@ -121,7 +121,7 @@ type across struct {
 	settings   int
 }
 
-// acrossSettings holds a against b inside the blocks of each setting. The
+// acrossSettings compares a with b inside the blocks of each setting. The
 // settings' samples of one block are near in time and may go wrong together, so
 // the block is what varies (a cluster): with r the differences less their
 // setting's mean, S settings and n blocks in each,
@@ -167,7 +167,7 @@ func acrossSettings(a, b [][]point) across {
 	return x
 }
 
-// known tells whether there is an interval.
+// known reports whether there is an interval.
 func (x across) known() bool { return x.blocks > 1 }
 
 // halfwidth is that of the t interval of the mean.

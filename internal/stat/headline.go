@@ -20,7 +20,7 @@ func scopeOf(c result.Cell) result.Cell {
 // goals ranks for every goal that the campaign measured: first the headline of
 // each goal, then the goals of all other scopes. Networks compared with
 // themselves (a null test) are not ranked.
-func (c *campaign) goals() (headline, others []GoalRanking) {
+func (c *dataset) goals() (headline, others []GoalRanking) {
 	for _, d := range c.cells {
 		if result.OneName(d.cell.Network) != d.cell.Network {
 			return nil, nil
@@ -40,7 +40,7 @@ func (c *campaign) goals() (headline, others []GoalRanking) {
 }
 
 // scopes are those in which a goal was measured, the headline's first.
-func (c *campaign) scopes(g Goal) []result.Cell {
+func (c *dataset) scopes(g Goal) []result.Cell {
 	var out []result.Cell
 	for _, d := range c.cells {
 		if d.cell.IsBaseline() || !isOption(d.cell) || goalMetric(g, d) == "" {
@@ -56,7 +56,7 @@ func (c *campaign) scopes(g Goal) []result.Cell {
 
 // onOnePath narrows what is wanted to the path of the goal's headline: figures
 // between nodes and inside a node are not averaged.
-func (c *campaign) onOnePath(g Goal, wants func(result.Cell) bool) func(result.Cell) bool {
+func (c *dataset) onOnePath(g Goal, wants func(result.Cell) bool) func(result.Cell) bool {
 	var first *result.Cell
 	compare := compareScopes(g)
 	for _, d := range c.cells {
@@ -75,7 +75,7 @@ func (c *campaign) onOnePath(g Goal, wants func(result.Cell) bool) func(result.C
 
 // isOption reports whether a cell belongs to a network that users can choose:
 // steps of ladders and pairs of nodes have sections of their own.
-func isOption(c result.Cell) bool { return !result.IsRung(c.Network) && !c.IsPair() }
+func isOption(c result.Cell) bool { return !result.IsLadderOnly(c.Network) && !c.IsPair() }
 
 // goalMetric is the metric by which a cell is judged for a goal; "" where it has none.
 func goalMetric(g Goal, d *cellData) string {

@@ -15,7 +15,7 @@ import (
 // Each block that has all sizes gives one fit by least squares; a size weighs with the
 // square of its reciprocal time, as noise is a share of the time. The intervals are those
 // of the blocks' fits: they contain the noise between blocks, and not that times may not
-// be a straight line. Residuals tell that.
+// be a straight line. Residuals show that.
 type Hockney struct {
 	// Cell is what the sizes have in common: tcp_rr without message_bytes.
 	Cell result.Cell `json:"cell"`
@@ -27,7 +27,7 @@ type Hockney struct {
 	Beta *Estimate `json:"beta_bytes_per_second,omitempty"`
 	// Sizes are those that were measured, the smallest first.
 	Sizes []HockneySize `json:"sizes"`
-	// Misfit tells that the model is off by more than MisfitShare at some size.
+	// Misfit reports that the model is off by more than MisfitShare at some size.
 	Misfit bool `json:"misfit,omitempty"`
 
 	fits []lineFit
@@ -43,7 +43,7 @@ type HockneySize struct {
 	// HeldOut is the same of a model that was fitted without this size; nil where fewer
 	// than three others are left.
 	HeldOut *Estimate `json:"held_out_of_model,omitempty"`
-	// Misfit tells that all of the interval of OfModel is off by more than MisfitShare.
+	// Misfit reports that all of the interval of OfModel is off by more than MisfitShare.
 	Misfit bool `json:"misfit,omitempty"`
 }
 
@@ -70,7 +70,7 @@ type timedSize struct {
 
 // hockneys are the models of all networks and paths whose round trips have at least three
 // sizes.
-func (c *campaign) hockneys() []Hockney {
+func (c *dataset) hockneys() []Hockney {
 	var order []result.Cell
 	sizes := map[result.Cell][]timedSize{}
 	for _, d := range c.cells {
@@ -110,7 +110,7 @@ func messageOf(c result.Cell) (of result.Cell, ok bool) {
 	return c, true
 }
 
-func (c *campaign) hockney(of result.Cell, sizes []timedSize) (Hockney, bool) {
+func (c *dataset) hockney(of result.Cell, sizes []timedSize) (Hockney, bool) {
 	slices.SortFunc(sizes, func(a, b timedSize) int { return a.bytes - b.bytes })
 	all := make([][]point, len(sizes))
 	for i, s := range sizes {
@@ -161,7 +161,7 @@ func reciprocal(e Estimate) *Estimate {
 }
 
 // ofModel is a measured time by the model's, in the blocks of the model.
-func (c *campaign) ofModel(s timedSize, fits []lineFit) Estimate {
+func (c *dataset) ofModel(s timedSize, fits []lineFit) Estimate {
 	var logs []point
 	for i, f := range fits {
 		if t := f.at(float64(s.bytes)); t > 0 {

@@ -74,7 +74,7 @@ func haloSides(ranks int) float64 {
 
 // jobPredictions are those of all workloads with many ends for whose network and path
 // there is a model.
-func (c *campaign) jobPredictions(models []Hockney) []JobPrediction {
+func (c *dataset) jobPredictions(models []Hockney) []JobPrediction {
 	var out []JobPrediction
 	for _, d := range c.cells {
 		latencies, bytes, ok := jobTerms(d.cell)
@@ -117,7 +117,7 @@ func modelFor(cell result.Cell, models []Hockney) *Hockney {
 	var found *Hockney
 	for i := range models {
 		h := &models[i]
-		if placeOf(h.Cell) != placeOf(cell) {
+		if withoutTraffic(h.Cell) != withoutTraffic(cell) {
 			continue
 		}
 		if sameConditions(h.Cell, cell) {
@@ -130,8 +130,8 @@ func modelFor(cell result.Cell, models []Hockney) *Hockney {
 	return found
 }
 
-// placeOf is a cell without its traffic.
-func placeOf(c result.Cell) result.Cell {
+// withoutTraffic is a cell without its traffic.
+func withoutTraffic(c result.Cell) result.Cell {
 	return result.Cell{Network: c.Network, Cluster: c.Cluster, Path: c.Path, Placement: c.Placement, Link: c.Link, Profile: c.Profile, MTU: c.MTU,
 		Family: c.Family, Services: c.Services, ServiceProxy: c.ServiceProxy, Policies: c.Policies}
 }

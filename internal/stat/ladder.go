@@ -8,12 +8,12 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// Rung is a step from one network up to the next, which has one thing more.
-type Rung struct {
+// Step is a network of a ladder, which has one thing more than the one below it.
+type Step struct {
 	Network string
-	// Adds is that thing in words.
+	// Adds names that thing.
 	Adds string
-	// Components are those of sampled stacks whose functions are the step's own.
+	// Components are those of sampled stacks whose functions only the step runs.
 	Components []string
 }
 
@@ -25,11 +25,11 @@ type Ladder struct {
 	Metric string       `json:"metric"`
 	Work   string       `json:"work"`
 	Steps  []LadderStep `json:"steps"`
-	// Sum is that of all steps, in the blocks that have every rung; Direct is the
+	// Sum is that of all steps, in the blocks that have every step; Direct is the
 	// network less the host in all blocks that have these two.
 	Sum    Estimate `json:"sum"`
 	Direct Estimate `json:"direct"`
-	// Checks hold the steps against sampled stacks; none where none were sampled.
+	// Checks compare the steps with sampled stacks; none where none were sampled.
 	Checks []LadderCheck `json:"checks,omitempty"`
 }
 
@@ -47,8 +47,8 @@ type LadderStep struct {
 	components []string
 }
 
-// LadderCheck holds what ladder and stacks say of the same components, in CPU time
-// per unit of work.
+// LadderCheck compares the steps of a ladder with sampled stacks, for the same components,
+// in CPU time per unit of work.
 type LadderCheck struct {
 	// Components are those that the steps name as their own, Networks the steps'.
 	Components []string `json:"components"`
@@ -58,7 +58,7 @@ type LadderCheck struct {
 	Steps      Estimate `json:"steps"`
 	Stacks     Estimate `json:"stacks"`
 	Difference Estimate `json:"difference"`
-	// Disagree tells that the interval of Difference does not hold 0. Elsewhere is
+	// Disagree reports that the interval of Difference does not hold 0. Elsewhere is
 	// then what the stacks say of other components on the way up these steps, the
 	// largest first; Share is not set.
 	Disagree  bool        `json:"disagree"`
@@ -67,9 +67,9 @@ type LadderCheck struct {
 
 // ladder splits what a cell costs more than its baseline into steps; nil where no
 // network between was measured with it.
-func (c *campaign) ladder(d *cellData) *Ladder {
-	rungs := c.rungCells(d)
-	if len(rungs) < 3 { // the host and the network itself: one step is the difference
+func (c *dataset) ladder(d *cellData) *Ladder {
+	cells := c.stepCells(d)
+	if len(cells) < 3 { // the host and the network itself: one step is the difference
 		return nil
 	}
 	w, ok := d.attributedWork()
@@ -77,11 +77,11 @@ func (c *campaign) ladder(d *cellData) *Ladder {
 		return nil
 	}
 	for _, name := range append([]string{"instructions"}, ladderTimes()...) {
-		points := make([][]point, len(rungs))
-		for i, r := range rungs {
+		points := make([][]point, len(cells))
+		for i, r := range cells {
 			points[i] = r.costPerWork(name, w)
 		}
-		ups := climbs(common(points))
+		ups := increments(common(points))
 		if len(ups) == 0 || len(ups[0]) == 0 {
 			continue
 		}
@@ -90,33 +90,33 @@ func (c *campaign) ladder(d *cellData) *Ladder {
 			l.Direct = *direct
 		}
 		for i, up := range ups {
-			l.Steps = append(l.Steps, LadderStep{Network: rungs[i+1].cell.Network, Below: rungs[i].cell.Network,
-				Adds: rungs[i+1].adds, More: c.tables.mean(up), components: rungs[i+1].components})
+			l.Steps = append(l.Steps, LadderStep{Network: cells[i+1].cell.Network, Below: cells[i].cell.Network,
+				Adds: cells[i+1].adds, More: c.tables.mean(up), components: cells[i+1].components})
 		}
-		l.Checks = c.ladderChecks(l.Steps, rungs, w)
+		l.Checks = c.ladderChecks(l.Steps, cells, w)
 		return l
 	}
 	return nil
 }
 
-// ladderTimes are the CPU times that steps are told in, the first that every rung
-// has: that of the ends alone is the same where others work on the machine too.
+// ladderTimes are the CPU times that steps can be given in; the first that every step has
+// is used: that of the ends alone is the same where others work on the machine too.
 func ladderTimes() []string { return []string{"own_cpu_seconds", "cpu_seconds"} }
 
-// rungCell is a measured cell of a ladder, and what it has more than the one below.
-type rungCell struct {
+// stepCell is a measured cell of a ladder, and what it has more than the one below.
+type stepCell struct {
 	*cellData
 	adds, components []string
 }
 
-// rungCells are the measured cells from the baseline up to d. What a network adds
+// stepCells are the measured cells from the baseline up to d. What a network adds
 // that was not measured is the next one's that was.
-func (c *campaign) rungCells(d *cellData) []rungCell {
+func (c *dataset) stepCells(d *cellData) []stepCell {
 	b := c.baseline(d)
 	if b == nil || len(b.ok) == 0 || len(d.ok) == 0 {
 		return nil
 	}
-	out := []rungCell{{cellData: b}}
+	out := []stepCell{{cellData: b}}
 	var adds, components []string
 	for _, r := range c.opt.Ladder(d.cell.Network) {
 		adds = append(adds, r.Adds)
@@ -125,8 +125,8 @@ func (c *campaign) rungCells(d *cellData) []rungCell {
 				components = append(components, name)
 			}
 		}
-		if at := c.rungCell(d.cell, r.Network); at != nil && len(at.ok) > 0 {
-			out = append(out, rungCell{at, adds, components})
+		if at := c.stepCell(d.cell, r.Network); at != nil && len(at.ok) > 0 {
+			out = append(out, stepCell{at, adds, components})
 			adds, components = nil, nil
 		}
 	}
@@ -136,9 +136,9 @@ func (c *campaign) rungCells(d *cellData) []rungCell {
 	return out
 }
 
-// rungCell is a cell on another network; one that enforces no policies is
+// stepCell is a cell on another network; one that enforces no policies is
 // measured without.
-func (c *campaign) rungCell(cell result.Cell, network string) *cellData {
+func (c *dataset) stepCell(cell result.Cell, network string) *cellData {
 	cell.Network = network
 	if d := c.byCell[cell]; d != nil {
 		return d
@@ -180,8 +180,8 @@ func common(all [][]point) [][]point {
 	return out
 }
 
-// climbs is each less the one before, of points in the same blocks.
-func climbs(all [][]point) [][]point {
+// increments is each less the one before, of points in the same blocks.
+func increments(all [][]point) [][]point {
 	var out [][]point
 	for i := 1; i < len(all); i++ {
 		out = append(out, differencesOf(all[i], all[i-1]))
@@ -198,12 +198,12 @@ func sum(all [][]point) []point {
 	return out
 }
 
-// ladderChecks holds steps against stacks, those with a component in common
-// together: the stacks of netfilter do not tell tracking from rules.
-func (c *campaign) ladderChecks(steps []LadderStep, rungs []rungCell, w work) []LadderCheck {
+// ladderChecks compares steps with stacks, those with a component in common
+// together: the stacks of netfilter do not separate tracking from rules.
+func (c *dataset) ladderChecks(steps []LadderStep, cells []stepCell, w work) []LadderCheck {
 	var out []LadderCheck
 	for _, group := range grouped(steps) {
-		if check := c.ladderCheck(group, steps, rungs, w); check != nil {
+		if check := c.ladderCheck(group, steps, cells, w); check != nil {
 			out = append(out, *check)
 		}
 	}
@@ -233,7 +233,7 @@ func grouped(steps []LadderStep) [][]int {
 	return out
 }
 
-func (c *campaign) ladderCheck(group []int, steps []LadderStep, rungs []rungCell, w work) *LadderCheck {
+func (c *dataset) ladderCheck(group []int, steps []LadderStep, cells []stepCell, w work) *LadderCheck {
 	check := &LadderCheck{}
 	for _, i := range group {
 		check.Networks = append(check.Networks, steps[i].Network)
@@ -243,10 +243,10 @@ func (c *campaign) ladderCheck(group []int, steps []LadderStep, rungs []rungCell
 			}
 		}
 	}
-	top, host := rungs[len(rungs)-1], rungs[0]
+	top, host := cells[len(cells)-1], cells[0]
 	byStacks := differencesOf(top.perWork(check.Components, w), host.perWork(check.Components, w))
 	for _, time := range ladderTimes() {
-		bySteps := upSteps(group, rungs, func(r rungCell) []point { return r.costPerWork(time, w) })
+		bySteps := upSteps(group, cells, func(r stepCell) []point { return r.costPerWork(time, w) })
 		both := common([][]point{bySteps, byStacks})
 		if len(both[0]) == 0 {
 			continue
@@ -254,37 +254,37 @@ func (c *campaign) ladderCheck(group []int, steps []LadderStep, rungs []rungCell
 		check.Steps, check.Stacks = c.tables.mean(both[0]), c.tables.mean(both[1])
 		check.Difference = c.tables.mean(differencesOf(both[0], both[1]))
 		if check.Disagree = awayFromZero(check.Difference); check.Disagree {
-			check.Elsewhere = c.ladderElsewhere(group, check.Components, rungs, w)
+			check.Elsewhere = c.ladderElsewhere(group, check.Components, cells, w)
 		}
 		return check
 	}
 	return nil
 }
 
-// upSteps is what some steps add together, in the blocks that all their rungs have.
-func upSteps(group []int, rungs []rungCell, of func(rungCell) []point) []point {
+// upSteps is what some steps add together, in the blocks that all their cells have.
+func upSteps(group []int, cells []stepCell, of func(stepCell) []point) []point {
 	var ups [][]point
 	for _, i := range group {
-		ups = append(ups, differencesOf(of(rungs[i+1]), of(rungs[i])))
+		ups = append(ups, differencesOf(of(cells[i+1]), of(cells[i])))
 	}
 	return sum(ups)
 }
 
-// awayFromZero tells an estimate whose interval does not hold 0.
+// awayFromZero recognises an estimate whose interval does not hold 0.
 func awayFromZero(e Estimate) bool {
 	low, high, ok := e.Interval()
 	return ok && (low > 0 || high < 0)
 }
 
 // ladderElsewhere is what steps change in components that are not their own, where
-// that can be told from 0.
-func (c *campaign) ladderElsewhere(group []int, own []string, rungs []rungCell, w work) []Component {
+// that differs significantly from 0.
+func (c *dataset) ladderElsewhere(group []int, own []string, cells []stepCell, w work) []Component {
 	var out []Component
 	for _, name := range charged() {
 		if slices.Contains(own, name) {
 			continue
 		}
-		points := upSteps(group, rungs, func(r rungCell) []point { return r.perWork([]string{name}, w) })
+		points := upSteps(group, cells, func(r stepCell) []point { return r.perWork([]string{name}, w) })
 		if len(points) == 0 {
 			continue
 		}

@@ -10,21 +10,21 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// rungsOf is the ladder of flannel/vxlan.
-func rungsOf(network string) []Rung {
-	all := []Rung{
+// stepsOf is the ladder of flannel/vxlan.
+func stepsOf(network string) []Step {
+	all := []Step{
 		{"calico/direct", "veth pairs", []string{"veth", "forwarding"}},
 		{"ladder/bridge", "a bridge", []string{"bridge"}},
 		{"flannel/host-gw", "netfilter's hooks", []string{"netfilter"}},
 		{"flannel/vxlan", "VXLAN", []string{"encapsulation"}},
 	}
-	i := slices.IndexFunc(all, func(r Rung) bool { return r.Network == network })
+	i := slices.IndexFunc(all, func(r Step) bool { return r.Network == network })
 	return all[:i+1]
 }
 
-// rungSample is a sample of 10,000 round trips a second: what they take is in the
+// stepSample is a sample of 10,000 round trips a second: what they take is in the
 // components, in microseconds each, and in CPU time.
-func rungSample(network string, block int, us map[string]float64) result.Sample {
+func stepSample(network string, block int, us map[string]float64) result.Sample {
 	const perSecond = 1e4
 	seconds, total := map[string]float64{}, 0.0
 	for name, v := range us {
@@ -40,9 +40,9 @@ func rungSample(network string, block int, us map[string]float64) result.Sample 
 	return s
 }
 
-// climb is a campaign of all rungs. Encapsulation takes 10 µs in its own
+// ladderSamples are a campaign of all steps. Encapsulation takes 10 µs in its own
 // functions, and makes 15 µs of others run again.
-func climb(blocks int, without func(network string, block int) bool) []result.Sample {
+func ladderSamples(blocks int, without func(network string, block int) bool) []result.Sample {
 	r := rand.New(rand.NewPCG(7, 8))
 	var out []result.Sample
 	for b := 1; b <= blocks; b++ {
@@ -58,7 +58,7 @@ func climb(blocks int, without func(network string, block int) bool) []result.Sa
 			for _, name := range sortedKeys(us) {
 				now[name] = us[name] * (1 + 0.002*r.NormFloat64())
 			}
-			out = append(out, rungSample(network, b, now))
+			out = append(out, stepSample(network, b, now))
 		}
 		noisy(result.HostNetwork, nil)
 		noisy("calico/direct", map[string]float64{"veth": 6, "forwarding": 4})
@@ -71,13 +71,13 @@ func climb(blocks int, without func(network string, block int) bool) []result.Sa
 
 func ladderOf(t *testing.T, samples []result.Sample, network string) *Ladder {
 	t.Helper()
-	return find(t, Analyse(samples, Options{Ladder: rungsOf}), rrOf(network)).Ladder
+	return find(t, Analyse(samples, Options{Ladder: stepsOf}), rrOf(network)).Ladder
 }
 
 func all(string, int) bool { return false }
 
 func TestLadder(t *testing.T) {
-	l := ladderOf(t, climb(8, all), "flannel/vxlan")
+	l := ladderOf(t, ladderSamples(8, all), "flannel/vxlan")
 	if l == nil || l.Metric != "cpu_seconds_per_transaction" || len(l.Steps) != 4 {
 		t.Fatalf("ladder: %+v", l)
 	}
@@ -89,10 +89,10 @@ func TestLadder(t *testing.T) {
 	}
 	near(t, "sum", l.Sum.Value, l.Direct.Value, 1e-15) // every block has all
 	near(t, "direct", l.Direct.Value, 42e-6, 1e-6)
-	if l := ladderOf(t, climb(8, all), "calico/direct"); l != nil {
+	if l := ladderOf(t, ladderSamples(8, all), "calico/direct"); l != nil {
 		t.Errorf("a ladder of one step: %+v", l)
 	}
-	if l := ladderOf(t, climb(8, all), "ladder/bridge"); l == nil || len(l.Steps) != 2 {
+	if l := ladderOf(t, ladderSamples(8, all), "ladder/bridge"); l == nil || len(l.Steps) != 2 {
 		t.Errorf("ladder/bridge: %+v", l)
 	}
 }
@@ -102,7 +102,7 @@ func TestLadder(t *testing.T) {
 func TestLadderAddsUp(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 30 {
-		l := ladderOf(t, climb(12, func(network string, block int) bool {
+		l := ladderOf(t, ladderSamples(12, func(network string, block int) bool {
 			return network != result.HostNetwork && network != "flannel/vxlan" && r.Float64() < 0.1
 		}), "flannel/vxlan")
 		if l == nil {
@@ -121,21 +121,21 @@ func TestLadderAddsUp(t *testing.T) {
 }
 
 // What was not measured apart is one step with the next.
-func TestLadderWithoutARung(t *testing.T) {
-	l := ladderOf(t, climb(8, func(network string, _ int) bool { return network == "ladder/bridge" }), "flannel/vxlan")
+func TestLadderWithoutAStep(t *testing.T) {
+	l := ladderOf(t, ladderSamples(8, func(network string, _ int) bool { return network == "ladder/bridge" }), "flannel/vxlan")
 	if l == nil || len(l.Steps) != 3 || strings.Join(l.Steps[1].Adds, ",") != "a bridge,netfilter's hooks" || l.Steps[1].Below != "calico/direct" {
 		t.Fatalf("ladder: %+v", l)
 	}
 	near(t, "both", l.Steps[1].More.Value, 7e-6, 0.5e-6)
 	for _, gone := range []string{result.HostNetwork, "flannel/vxlan"} {
-		without := climb(8, func(network string, _ int) bool { return network == gone })
-		for _, s := range Analyse(without, Options{Ladder: rungsOf}).Cells {
+		without := ladderSamples(8, func(network string, _ int) bool { return network == gone })
+		for _, s := range Analyse(without, Options{Ladder: stepsOf}).Cells {
 			if s.Cell.Network == "flannel/vxlan" && s.Ladder != nil {
 				t.Errorf("a ladder without %s", gone)
 			}
 		}
 	}
-	if l := find(t, Analyse(climb(8, all), Options{}), rrOf("flannel/vxlan")).Ladder; l != nil {
+	if l := find(t, Analyse(ladderSamples(8, all), Options{}), rrOf("flannel/vxlan")).Ladder; l != nil {
 		t.Errorf("a ladder that nobody described: %+v", l)
 	}
 }
@@ -143,7 +143,7 @@ func TestLadderWithoutARung(t *testing.T) {
 // Steps and stacks agree where all of a step is in its own functions, and do not
 // where it makes others run again.
 func TestLadderAgainstStacks(t *testing.T) {
-	l := ladderOf(t, climb(10, all), "flannel/vxlan")
+	l := ladderOf(t, ladderSamples(10, all), "flannel/vxlan")
 	if len(l.Checks) != 4 {
 		t.Fatalf("checks: %+v", l.Checks)
 	}
@@ -162,7 +162,7 @@ func TestLadderAgainstStacks(t *testing.T) {
 	near(t, "ip", c.Elsewhere[0].Seconds.Value, 9e-6, 0.5e-6)
 }
 
-// Steps with a component in common are held against it together.
+// Steps with a component in common are compared with it together.
 func TestLadderGroups(t *testing.T) {
 	of := func(names ...string) LadderStep { return LadderStep{components: names} }
 	got := grouped([]LadderStep{of("veth"), of("netfilter"), of("bridge"), of("encapsulation", "netfilter"), of("encapsulation")})
@@ -171,9 +171,9 @@ func TestLadderGroups(t *testing.T) {
 	}
 }
 
-// Instructions are taken where they were counted of every rung.
+// Instructions are taken where they were counted for every step.
 func TestLadderOfInstructions(t *testing.T) {
-	samples := climb(5, all)
+	samples := ladderSamples(5, all)
 	for i, s := range samples {
 		for end, n := range map[string]float64{"server_node": 1, "client_node_idle": 0, "server_node_idle": 0} {
 			s.Probes[end]["instructions_user"], s.Probes[end]["instructions_kernel"] = n*1e4, n*1e4*float64(1000*(1+i%5))
@@ -189,7 +189,7 @@ func TestLadderOfInstructions(t *testing.T) {
 	if len(l.Checks) != 4 || math.Abs(l.Checks[0].Steps.Value-10e-6) > 1e-6 {
 		t.Errorf("checks are of CPU time: %+v", l.Checks)
 	}
-	delete(samples[1].Probes["server_node"], "instructions_user") // of one rung in one block
+	delete(samples[1].Probes["server_node"], "instructions_user") // of one step in one block
 	if l := ladderOf(t, samples, "flannel/vxlan"); l == nil || l.Sum.N != 4 {
 		t.Errorf("ladder: %+v", l)
 	}

@@ -27,7 +27,7 @@ func percentiles() []percentile {
 }
 
 // fewestBeyond is how many values must lie beyond a percentile for it to be
-// told at all: p99.9 of 500 round trips is one of them, not a property.
+// reported at all: p99.9 of 500 round trips is one of them, not a property.
 const fewestBeyond = 10
 
 // latency is what the histograms of a cell say.
@@ -42,7 +42,7 @@ type latency struct {
 // processors: inflating them is the dearest part of an analysis. A baseline
 // comes with the cells that lean on it, so that its histograms are read once
 // and no more than a few cells' are held at a time.
-func (c *campaign) latencies() []latency {
+func (c *dataset) latencies() []latency {
 	out := make([]latency, len(c.cells))
 	families := map[result.Cell][]int{}
 	for i, d := range c.cells {
@@ -86,7 +86,7 @@ func (r *reader) merge(samples []record, into *[]float64) (histogram.Merged, int
 }
 
 // familyLatencies fills out for a baseline and the cells that lean on it.
-func (c *campaign) familyLatencies(in *reader, members []int, out []latency) {
+func (c *dataset) familyLatencies(in *reader, members []int, out []latency) {
 	var base histogram.Merged
 	for _, i := range members {
 		if c.cells[i].cell.IsBaseline() {
@@ -107,7 +107,7 @@ func (c *campaign) familyLatencies(in *reader, members []int, out []latency) {
 
 // bootstrap estimates the percentiles of the merged histograms by drawing
 // blocks with replacement: values inside a block are not independent, blocks are.
-func (c *campaign) bootstrap(m histogram.Merged) map[string]Estimate {
+func (c *dataset) bootstrap(m histogram.Merged) map[string]Estimate {
 	return c.resample(len(m.Blocks()), m.Count(), func(p float64) func(weights []float64) float64 {
 		hint := 0
 		return func(weights []float64) (v float64) {
@@ -120,7 +120,7 @@ func (c *campaign) bootstrap(m histogram.Merged) map[string]Estimate {
 // bootstrapRatio is the same for a baseline's percentile over a cell's, of the
 // blocks that have both; both are drawn together, so that what a block did to
 // both cancels.
-func (c *campaign) bootstrapRatio(base, cell histogram.Merged) map[string]Estimate {
+func (c *dataset) bootstrapRatio(base, cell histogram.Merged) map[string]Estimate {
 	var both []int
 	for _, b := range cell.Blocks() {
 		if _, ok := slices.BinarySearch(base.Blocks(), b); ok {
@@ -139,8 +139,8 @@ func (c *campaign) bootstrapRatio(base, cell histogram.Merged) map[string]Estima
 	})
 }
 
-// resample makes the bootstrap of each percentile that count values can tell.
-func (c *campaign) resample(n int, count float64, of func(p float64) func(weights []float64) float64) map[string]Estimate {
+// resample makes the bootstrap of each percentile that count values can give.
+func (c *dataset) resample(n int, count float64, of func(p float64) func(weights []float64) float64) map[string]Estimate {
 	if n == 0 {
 		return nil
 	}
@@ -182,16 +182,16 @@ func expandedTail(n int, confidence float64) float64 {
 	return stats.StdNormal.CDF(-t * math.Sqrt(float64(n)/float64(n-1)))
 }
 
-// enoughToDraw tells whether n blocks can say anything about that tail: the
+// enoughToDraw reports whether n blocks contain any information about that tail: the
 // rarest draw, n times the same block, has the probability n^−n, which must be
-// small beside it. (With five blocks it is a third of it at 95 %, and the
+// small compared with it. (With five blocks it is a third of it at 95 %, and the
 // intervals then cover 92 %.)
 func enoughToDraw(n int, tail float64) bool {
 	return n >= 2 && math.Pow(float64(n), -float64(n)) <= tail/10
 }
 
 // draws keeps the bootstrap's draws by the number of blocks: the same for all
-// cells, so that they can be held against each other.
+// cells, so that they can be compared.
 type draws struct {
 	mu  sync.Mutex
 	byN map[int][][]float64

@@ -83,10 +83,10 @@ func TestLatencyEfficiencyOfMergedHistograms(t *testing.T) {
 	near(t, "primary", s.Efficiency.Value, 0.8, 1e-9)
 }
 
-func TestPercentilesThatCannotBeTold(t *testing.T) {
+func TestPercentilesThatCannotBeGiven(t *testing.T) {
 	s := find(t, Analyse(latencySamples(t, 3, 500, 1), Options{}), rrOf("bridge"))
 	if _, ok := s.Latency["latency_p999_seconds"]; ok {
-		t.Error("p99.9 of 1500 round trips is told")
+		t.Error("p99.9 of 1500 round trips is reported")
 	}
 	e := s.Latency["latency_p50_seconds"]
 	if _, _, ok := e.Interval(); ok || e.Needed != 6 {
@@ -94,7 +94,7 @@ func TestPercentilesThatCannotBeTold(t *testing.T) {
 	}
 }
 
-func TestUnreadableHistogramIsToldAndLeftOut(t *testing.T) {
+func TestUnreadableHistogramIsReportedAndLeftOut(t *testing.T) {
 	samples := latencySamples(t, 6, 300, 1)
 	samples[1].Histogram.HDRBase64 = "HISTFAAAAA" // torn
 	samples[3].Histogram.Unit = "microseconds"

@@ -10,12 +10,12 @@ import (
 // FillsLink is the share of the link's goodput from which a cell is link-bound.
 const FillsLink = 0.99
 
-// linkBound tells what goodput the cell's link can carry, and whether the cell
+// linkBound returns what goodput the cell's link can carry, and whether the cell
 // fills it. The limit is nil where the link, its rate or the traffic's framing
 // is not known.
-func (c *campaign) linkBound(d *cellData) (limit *float64, bound bool) {
+func (c *dataset) linkBound(d *cellData) (limit *float64, bound bool) {
 	if d.primary != "throughput_bits_per_second" || d.cell.Placement == result.IntraHost {
-		return nil, false // traffic inside a node never meets the link
+		return nil, false // traffic inside a node does not use the link
 	}
 	rate, ok := c.opt.LinkRate(d.cell.Link)
 	if !ok || rate <= 0 {

@@ -99,7 +99,7 @@ func noises() []noise {
 
 // quietCampaign is host and the networks with small normal noise about the
 // given efficiencies.
-func quietCampaign(seed uint64, blocks int, efficiencies map[string]float64) []result.Sample {
+func quietSamples(seed uint64, blocks int, efficiencies map[string]float64) []result.Sample {
 	r := rand.New(rand.NewPCG(seed, 1))
 	var out []result.Sample
 	for b := 1; b <= blocks; b++ {

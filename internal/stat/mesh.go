@@ -29,7 +29,7 @@ type MeshPair struct {
 	// OfMedian is Value against the median of all pairs: 1 is the same, less is
 	// worse, whichever way the metric is better.
 	OfMedian float64 `json:"of_median"`
-	// Slow tells that all of Value's interval is worse than the median. Of pairs that
+	// Slow reports that all of Value's interval is worse than the median. Of pairs that
 	// are alike, that is so of 2.5 % by chance, at 95 %.
 	Slow bool `json:"slow,omitempty"`
 	// Efficiency is that of the pair's cell; nil where it has none.
@@ -37,7 +37,7 @@ type MeshPair struct {
 }
 
 // meshes are those of the campaign, in the order of their cells.
-func (c *campaign) meshes(cells []CellSummary) []Mesh {
+func (c *dataset) meshes(cells []CellSummary) []Mesh {
 	index := map[result.Cell]int{}
 	var out []Mesh
 	for _, s := range cells {
@@ -62,8 +62,8 @@ func (c *campaign) meshes(cells []CellSummary) []Mesh {
 	return out
 }
 
-// compare holds the pairs against each other.
-func (m *Mesh) compare(c *campaign) {
+// compare compares the pairs with each other.
+func (m *Mesh) compare(c *dataset) {
 	var values []float64
 	for _, p := range m.Pairs {
 		values = append(values, p.Value.Value)

@@ -11,7 +11,7 @@ import (
 // nodes are the values of unit.NodeMetrics of a cell, of one node: the mean of
 // both ends', and over blocks the median. Ends that share a node have the same. A
 // sample in which one end's was not read has none: one node's value is no mean.
-func (c *campaign) nodes(d *cellData) map[string]Estimate {
+func (c *dataset) nodes(d *cellData) map[string]Estimate {
 	var out map[string]Estimate
 	for _, m := range unit.NodeMetrics() {
 		if d.probes[result.ClientNode][m.Name] == nil || d.probes[result.ServerNode][m.Name] == nil {
@@ -45,18 +45,18 @@ type PolicySweep struct {
 	// Cost is the derived metric whose slope it is.
 	Cost string `json:"cost"`
 	// PerPolicy is the cost of one more policy, PerRule that of one more rule that
-	// a packet is held against on its whole way; nil where that was not counted, and
+	// a packet is checked against on its whole way; nil where that was not counted, and
 	// where their number does not grow with the policies (RulesPerPacket).
 	PerPolicy Estimate  `json:"per_policy"`
 	PerRule   *Estimate `json:"per_rule,omitempty"`
-	// RulesPerPacket is how many a packet was held against on its way, the fewest
+	// RulesPerPacket is how many rules a packet was checked against on its way, the fewest
 	// and the most of all numbers of policies; nil where that was not counted.
 	RulesPerPacket *[2]float64 `json:"rules_per_packet,omitempty"`
 }
 
 // policySweeps fits a line through the costs of each block and takes the mean of
 // the blocks' slopes: what drifts from block to block is in none of them.
-func (c *campaign) policySweeps() []PolicySweep {
+func (c *dataset) policySweeps() []PolicySweep {
 	byCell := map[result.Cell][]*cellData{}
 	var order []result.Cell
 	for _, d := range c.cells {
@@ -81,7 +81,7 @@ func (c *campaign) policySweeps() []PolicySweep {
 	return out
 }
 
-func (c *campaign) policySweep(cells []*cellData) (PolicySweep, bool) {
+func (c *dataset) policySweep(cells []*cellData) (PolicySweep, bool) {
 	slices.SortFunc(cells, func(a, b *cellData) int { return a.cell.Policies - b.cell.Policies })
 	s := PolicySweep{Cell: cells[0].cell}
 	for _, d := range cells {
@@ -109,9 +109,9 @@ func (c *campaign) policySweep(cells []*cellData) (PolicySweep, bool) {
 	return s, false
 }
 
-// leastMoreRules is how many more rules a packet must meet with the most policies
+// leastMoreRules is how many more rules must check a packet with the most policies
 // than with the fewest for a slope over them: what passes by the first rules, as all
-// packets of a connection but the first do, meets the same however many follow.
+// packets of a connection but the first do, is checked by the same however many follow.
 const leastMoreRules = 2
 
 // rulesMet is the fewest and the most rules of the way, by the medians of cells; nil
@@ -134,7 +134,7 @@ func rulesMet(cells []*cellData) *[2]float64 {
 	return &met
 }
 
-// rulesOfTheWay is how many rules a packet is held against on all nodes of its way.
+// rulesOfTheWay is how many rules check a packet, on all nodes of its way.
 func rulesOfTheWay(d *cellData, r record) (float64, bool) {
 	client, okClient := r.probe(result.ClientNode, unit.NetfilterRulesPerPacket)
 	server, okServer := r.probe(result.ServerNode, unit.NetfilterRulesPerPacket)

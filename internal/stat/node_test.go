@@ -8,7 +8,7 @@ import (
 )
 
 // policySample costs 20 µs a round trip, 10 ns more for each policy, and what
-// drift adds in its block; a packet meets two rules for each policy on each node.
+// drift adds in its block; two rules check a packet for each policy on each node.
 func policySample(policies, block int, drift float64) result.Sample {
 	c := rrOf("calico/direct-policy")
 	c.Policies, c.Placement = policies, result.InterHost
@@ -52,7 +52,7 @@ func TestPolicySweep(t *testing.T) {
 	}
 }
 
-// Packets that meet the same few rules however many there are have no cost of a rule:
+// Packets that pass the same few rules however many there are have no cost of a rule:
 // the slope over some thousandths of a rule is noise of any size.
 func TestPolicySweepOfTheSameRules(t *testing.T) {
 	var samples []result.Sample

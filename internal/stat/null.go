@@ -47,28 +47,28 @@ type NullResult struct {
 const power = 0.8
 
 // NullTest compares each cell with the one of the same network under its second
-// name (result.SecondName). It is nil where no network stands twice.
+// name (result.SecondName). It is nil where no network is measured twice.
 func NullTest(samples []result.Sample, opt Options) *NullResult {
 	return collect(samples, opt).nullTest()
 }
 
-func (c *campaign) nullTest() *NullResult {
+func (c *dataset) nullTest() *NullResult {
 	out := NullResult{Confidence: c.opt.Confidence}
-	twins := false
+	found := false
 	var ps []float64
 	for _, d := range c.cells {
-		twin := d.cell
-		twin.Network = result.SecondName(twin.Network)
-		e := c.byCell[twin]
+		second := d.cell
+		second.Network = result.SecondName(second.Network)
+		e := c.byCell[second]
 		if e == nil {
 			continue
 		}
-		twins = true
+		found = true
 		if p, ok := c.nullPair(d, e); ok {
 			out.Pairs, ps = append(out.Pairs, p), append(ps, p.P)
 		}
 	}
-	if !twins {
+	if !found {
 		return nil
 	}
 	for i, adjusted := range holm(ps) {
@@ -85,7 +85,7 @@ func (c *campaign) nullTest() *NullResult {
 	return &out
 }
 
-func (c *campaign) nullPair(d, e *cellData) (NullPair, bool) {
+func (c *dataset) nullPair(d, e *cellData) (NullPair, bool) {
 	ratios := logRatios(e.series(d.primary), d.series(d.primary), c.better[d.primary])
 	if len(ratios) == 0 {
 		return NullPair{}, false

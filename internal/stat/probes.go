@@ -5,8 +5,8 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// ProbeCost is what reading the probes took, as the samples themselves tell it:
-// medians over all that were measured. A part that no sample tells is nil.
+// ProbeCost is what reading the probes took, as the samples themselves report it:
+// medians over all that were measured. A part that no sample has is nil.
 type ProbeCost struct {
 	// FirstEdge is the CPU time in seconds that the first edges of a sample's probes
 	// took inside its window, both ends together; Share the same over that window, of
@@ -20,8 +20,8 @@ type ProbeCost struct {
 	NodeRead *Estimate `json:"node_read_seconds,omitempty"`
 }
 
-// probeCost is nil where no sample tells what its first edges took.
-func (c *campaign) probeCost() *ProbeCost {
+// probeCost is nil where no sample has the time of its first edges.
+func (c *dataset) probeCost() *ProbeCost {
 	var edges, shares, stacks, nodes []float64
 	for _, d := range c.cells {
 		for _, s := range d.ok {
@@ -57,11 +57,11 @@ func (c *campaign) probeCost() *ProbeCost {
 
 func valueOf(s record, end, name string) (float64, bool) { return s.probe(end, name) }
 
-// sumOf adds up what the ends tell of some values; ok where any tells any.
+// sumOf adds up some values of the ends; ok where any end has any.
 func (r record) sumOf(read func(record, string, string) (float64, bool), names ...string) (sum float64, ok bool) {
 	for _, end := range ends() {
 		for _, name := range names {
-			if v, told := read(r, end, name); told {
+			if v, known := read(r, end, name); known {
 				sum, ok = sum+v, true
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// What the probes took is told of the samples that tell it, and of no others: one end
+// The time that the probes took is reported for the samples that have it, and for no others: one end
 // alone is not both.
 func TestProbeCost(t *testing.T) {
 	sample := func(block int, client, server metrics) result.Sample {
@@ -18,7 +18,7 @@ func TestProbeCost(t *testing.T) {
 	without := sample(1, metrics{"window_seconds": 1}, metrics{"window_seconds": 1})
 	half := sample(2, metrics{"window_seconds": 1}, metrics{"window_seconds": 1, "first_edge_cpu_seconds": 5})
 	if p := Analyse([]result.Sample{without, half}, Options{}).ProbeCost; p != nil {
-		t.Errorf("of samples that do not tell: %+v", p)
+		t.Errorf("of samples without times: %+v", p)
 	}
 	both := sample(3, metrics{"window_seconds": 2, "first_edge_cpu_seconds": 1e-3, unit.MemoryReadSeconds: 4e-3, unit.NetfilterReadSeconds: 1e-3},
 		metrics{"window_seconds": 2, "first_edge_cpu_seconds": 3e-3, "stack_samples": 2000, unit.MemoryReadSeconds: 5e-3})

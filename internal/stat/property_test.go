@@ -14,7 +14,7 @@ import (
 
 // mixed is a campaign with a bit of everything.
 func mixed(t testing.TB) []result.Sample {
-	samples := join(quietCampaign(1, 9, map[string]float64{"bridge": 0.95, "flannel/vxlan": 0.8, "calico/direct": 0.9}),
+	samples := join(quietSamples(1, 9, map[string]float64{"bridge": 0.95, "flannel/vxlan": 0.8, "calico/direct": 0.9}),
 		latencySamples(t, 7, 200, 1.3))
 	again := okSample(cellOf("bridge"), 9, metrics{throughput: 9e9})
 	again.Attempt = 2

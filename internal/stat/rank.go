@@ -9,14 +9,14 @@ import (
 )
 
 // Ranking orders the networks of one set of cells that differ in the network,
-// and in the cluster that it is of, alone. The baseline is not among them: it is what efficiency is held against.
+// and in its own cluster only. The baseline is not among them: efficiencies are compared with it.
 type Ranking struct {
 	// Group is the cells' common part: a cell without a network.
 	Group result.Cell `json:"group"`
 	// Metric is what was ranked: the primary one, or CPUPerByte among
 	// link-bound networks.
 	Metric string `json:"metric"`
-	// LinkBound tells that all of them fill the link, so that this metric cannot
+	// LinkBound reports that all of them fill the link, so that this metric cannot
 	// rank them: they share one rank. Where their CPU cost was measured, the
 	// next Ranking is of the same group by CPUPerByte.
 	LinkBound bool `json:"link_bound,omitempty"`
@@ -26,23 +26,23 @@ type Ranking struct {
 	Pairs []Pair `json:"pairs,omitempty"`
 }
 
-// Ranked is a network's place.
+// Ranked is the rank of a network.
 type Ranked struct {
 	Network string `json:"network"`
 	// Rank is 1 + the number of networks shown to be better, RankTo the number
-	// of all less those shown to be worse: the places that the network may
-	// hold. Networks that cannot be told apart have places in common.
+	// of all less those shown to be worse: the ranks that the network may
+	// have. Networks that are tied have ranks in common.
 	Rank   int `json:"rank"`
 	RankTo int `json:"rank_to"`
-	// LinkBound tells that the network fills the link.
+	// LinkBound reports that the network fills the link.
 	LinkBound bool `json:"link_bound,omitempty"`
-	// CPUBound tells that the busiest core of an end was at least 95 % busy.
+	// CPUBound reports that the busiest core of an end was at least 95 % busy.
 	CPUBound bool `json:"cpu_bound,omitempty"`
 	// Value is the geometric mean of the metric over its own blocks, base units.
 	Value Estimate `json:"value"`
 }
 
-// Pair is two networks held against each other inside blocks.
+// Pair compares two networks inside blocks.
 type Pair struct {
 	// Better is the one with the better mean in the blocks that both have.
 	Better string `json:"better"`
@@ -53,14 +53,14 @@ type Pair struct {
 	// over all pairs of the ranking.
 	P        float64 `json:"p"`
 	Adjusted float64 `json:"adjusted"`
-	// ToldApart: the difference is beyond chance, or follows from such (see conclude).
-	ToldApart bool `json:"told_apart"`
+	// Significant: the difference is beyond chance, or follows from such (see conclude).
+	Significant bool `json:"told_apart"`
 	// Why says why the pair was not tested; "" where it was.
 	Why string `json:"why,omitempty"`
 }
 
 // rankings ranks every group of at least two networks that were measured.
-func (c *campaign) rankings(a Analysis) []Ranking {
+func (c *dataset) rankings(a Analysis) []Ranking {
 	groups, order := c.ranked()
 	var out []Ranking
 	for _, g := range order {
@@ -79,7 +79,7 @@ func (c *campaign) rankings(a Analysis) []Ranking {
 
 // ranked are the cells that are ranked with each other, as indexes, by what they have in
 // common, and the groups in order.
-func (c *campaign) ranked() (groups map[result.Cell][]int, order []result.Cell) {
+func (c *dataset) ranked() (groups map[result.Cell][]int, order []result.Cell) {
 	groups = map[result.Cell][]int{}
 	for i, d := range c.cells {
 		if !isRanked(d.cell) || len(d.ok) == 0 {
@@ -96,7 +96,7 @@ func (c *campaign) ranked() (groups map[result.Cell][]int, order []result.Cell) 
 
 // isRanked reports whether rankings compare a cell's network with others.
 func isRanked(c result.Cell) bool {
-	return !c.IsBaseline() && !result.IsRung(c.Network) && !c.IsPair()
+	return !c.IsBaseline() && !result.IsLadderOnly(c.Network) && !c.IsPair()
 }
 
 // rankedWith is what a cell has in common with those that it is ranked with.
@@ -115,44 +115,44 @@ func linkBoundOnly(a Analysis, members []int) []int {
 	return out
 }
 
-// contender is a network in a ranking.
-type contender struct {
+// rankedNetwork is a network in a ranking, with what was measured of it.
+type rankedNetwork struct {
 	Ranked
 	series []point
 }
 
 // rank orders the members, indexes of a.Cells, by a metric.
-func (c *campaign) rank(a Analysis, group result.Cell, metric string, members []int) Ranking {
+func (c *dataset) rank(a Analysis, group result.Cell, metric string, members []int) Ranking {
 	r := Ranking{Group: group, Metric: metric, LinkBound: metric != CPUPerByte}
-	var in []contender
+	var in []rankedNetwork
 	for _, i := range members {
 		s := a.Cells[i]
 		series := c.cells[i].series(metric) // a.Cells and c.cells are in one order
 		if ls := logs(series, 0); len(ls) > 0 {
-			in = append(in, contender{Ranked{Network: s.Cell.Network, LinkBound: s.LinkBound, CPUBound: s.CPUBound,
+			in = append(in, rankedNetwork{Ranked{Network: s.Cell.Network, LinkBound: s.LinkBound, CPUBound: s.CPUBound,
 				Value: c.tables.geometricMean(ls)}, series})
 			r.LinkBound = r.LinkBound && s.LinkBound
 		}
 	}
 	better := c.better[metric]
-	slices.SortFunc(in, func(x, y contender) int {
+	slices.SortFunc(in, func(x, y rankedNetwork) int {
 		return cmp.Or(cmp.Compare(goodness(math.Log(y.Value.Value), better), goodness(math.Log(x.Value.Value), better)),
 			cmp.Compare(x.Network, y.Network))
 	})
 	var beats [][]bool
 	r.Pairs, beats = c.pairs(in, metric)
 	for i := range in {
-		place := in[i].Ranked
-		place.Rank, place.RankTo = 1, len(in)
+		one := in[i].Ranked
+		one.Rank, one.RankTo = 1, len(in)
 		for j := range in {
 			if beats[j][i] {
-				place.Rank++
+				one.Rank++
 			}
 			if beats[i][j] {
-				place.RankTo--
+				one.RankTo--
 			}
 		}
-		r.Ranked = append(r.Ranked, place)
+		r.Ranked = append(r.Ranked, one)
 	}
 	slices.SortStableFunc(r.Ranked, func(x, y Ranked) int {
 		return cmp.Or(cmp.Compare(x.Rank, y.Rank), cmp.Compare(x.RankTo, y.RankTo))
@@ -160,8 +160,8 @@ func (c *campaign) rank(a Analysis, group result.Cell, metric string, members []
 	return r
 }
 
-// pairs tests every pair and tells which network beats which.
-func (c *campaign) pairs(in []contender, metric string) (pairs []Pair, beats [][]bool) {
+// pairs tests every pair and decides which network beats which.
+func (c *dataset) pairs(in []rankedNetwork, metric string) (pairs []Pair, beats [][]bool) {
 	var pairings []pairing
 	var ps []float64
 	for i := range in {
@@ -186,17 +186,17 @@ func (c *campaign) pairs(in []contender, metric string) (pairs []Pair, beats [][
 	adjusted := holm(ps)
 	beats = c.decide(len(in), pairings, adjusted)
 	for i, k := range pairings {
-		pairs[i].Adjusted, pairs[i].ToldApart = adjusted[i], beats[k.winner][k.loser]
+		pairs[i].Adjusted, pairs[i].Significant = adjusted[i], beats[k.winner][k.loser]
 	}
 	return pairs, beats
 }
 
-// pairing is two of several contenders, by their indexes; the winner is the one with the
+// pairing is two of several networks, by their indexes; the winner is the one with the
 // better mean.
 type pairing struct{ winner, loser int }
 
-// decide tells which of n contenders beats which, from the p-values after Holm.
-func (c *campaign) decide(n int, pairings []pairing, adjusted []float64) (beats [][]bool) {
+// decide returns which of n networks beats which, from the p-values after Holm.
+func (c *dataset) decide(n int, pairings []pairing, adjusted []float64) (beats [][]bool) {
 	beats = make([][]bool, n)
 	for i := range beats {
 		beats[i] = make([]bool, n)
@@ -211,7 +211,7 @@ func (c *campaign) decide(n int, pairings []pairing, adjusted []float64) (beats 
 // conclude adds what follows: who beats one that beats a third beats the third.
 // All decisions are right together with the confidence asked for, and then so
 // is what follows from them. Two that would beat each other, which needs pairs
-// that met in different blocks, are not told apart.
+// that were measured in different blocks, are tied.
 func conclude(beats [][]bool) {
 	for k := range beats {
 		for i := range beats {

@@ -11,7 +11,7 @@ import (
 )
 
 func TestRankingTellsApartWhatDiffers(t *testing.T) {
-	a := Analyse(quietCampaign(1, 10, map[string]float64{"slow": 0.5, "fast": 0.9, "twin-a": 0.7, "twin-b": 0.7}), Options{})
+	a := Analyse(quietSamples(1, 10, map[string]float64{"slow": 0.5, "fast": 0.9, "twin-a": 0.7, "twin-b": 0.7}), Options{})
 	if len(a.Rankings) != 1 {
 		t.Fatalf("%d rankings", len(a.Rankings))
 	}
@@ -27,7 +27,7 @@ func TestRankingTellsApartWhatDiffers(t *testing.T) {
 	}
 }
 
-// TestNonTransitiveDecisions: A beats C, but B can be told from neither.
+// TestNonTransitiveDecisions: A beats C, but B is tied with both.
 func TestNonTransitiveDecisions(t *testing.T) {
 	var samples []result.Sample
 	r := rand.New(rand.NewPCG(2, 2))
@@ -69,7 +69,7 @@ func TestConclusions(t *testing.T) {
 
 // TestRankingFamilyWiseError: eight networks that are all the same, measured
 // with the stopping rule in force, so that each stops when its own efficiency
-// seems narrow. At most one campaign in twenty may tell any two apart.
+// seems narrow. At most one campaign in twenty may find a difference between any two.
 func TestRankingFamilyWiseError(t *testing.T) {
 	reps := repetitions(2000)
 	for _, noise := range noises() {
@@ -79,12 +79,12 @@ func TestRankingFamilyWiseError(t *testing.T) {
 			wrong := 0
 			for range reps {
 				pairs, _ := c.pairs(equalNetworks(r, c, 8, func() float64 { return spread * noise.draw(r) }), throughput)
-				wrong += count(slices.ContainsFunc(pairs, func(p Pair) bool { return p.ToldApart }))
+				wrong += count(slices.ContainsFunc(pairs, func(p Pair) bool { return p.Significant }))
 			}
 			share := float64(wrong) / float64(reps)
 			t.Logf("%s, spread %g: %.1f %%", noise.name, spread, 100*share)
 			if share > 0.05+margin(0.05, reps) {
-				t.Errorf("%s, spread %g: %.1f %% of the campaigns tell equal networks apart", noise.name, spread, 100*share)
+				t.Errorf("%s, spread %g: %.1f %% of the campaigns find differences between equal networks", noise.name, spread, 100*share)
 			}
 		}
 	}
@@ -92,8 +92,8 @@ func TestRankingFamilyWiseError(t *testing.T) {
 
 // equalNetworks measures k equal networks until the stopping rule is content
 // with each.
-func equalNetworks(r *rand.Rand, c *campaign, k int, draw func() float64) []contender {
-	in := make([]contender, k)
+func equalNetworks(r *rand.Rand, c *dataset, k int, draw func() float64) []rankedNetwork {
+	in := make([]rankedNetwork, k)
 	efficiencies := make([][]point, k)
 	for i := range in {
 		in[i].Network = fmt.Sprint(i)

@@ -31,10 +31,10 @@ type Recommendation struct {
 	Goals []GoalRanking `json:"goals"`
 	// Take has the best mean; of several goals, the least loss where it is worst.
 	Take Option `json:"take"`
-	// Sure tells that all others were shown to be worse.
+	// Sure reports that all others were shown to be worse.
 	Sure bool `json:"sure"`
 	// Others, the best first.
-	Others []Rival `json:"others"`
+	Others []Alternative `json:"others"`
 	// LossAtMost is what taking Take loses against the best at most, as a share
 	// of the best; in a balanced question, more than the least possible worst
 	// loss. Nil where it is not bounded.
@@ -46,12 +46,12 @@ type Recommendation struct {
 	Settle *Settle `json:"settle,omitempty"`
 }
 
-// Rival is what was not taken.
-type Rival struct {
+// Alternative is an option that was not taken.
+type Alternative struct {
 	Option
-	// ToldApart: it was shown to be worse; else it is a runner-up.
-	ToldApart bool `json:"told_apart"`
-	// Behind is Rival against Take, less than 1 is worse, with the interval that
+	// Significant reports that it was shown to be worse; otherwise it is a runner-up.
+	Significant bool `json:"told_apart"`
+	// Behind compares the alternative with Take: less than 1 is worse, with the interval that
 	// is right for all pairs together; nil in a balanced question.
 	Behind *Estimate `json:"behind,omitempty"`
 	// WorstLoss is of a balanced question.
@@ -71,7 +71,7 @@ type Regret struct {
 	High *float64 `json:"high,omitempty"`
 }
 
-// Settle is the measurement that would tell the runners-up apart.
+// Settle is the measurement that would separate the runners-up.
 type Settle struct {
 	// Options are those to be measured again; Blocks is how many blocks that
 	// takes, in 4 of 5 campaigns; 0: more than MostBlocks, or it
@@ -102,7 +102,7 @@ func Recommend(samples []result.Sample, opt Options, q Question) (Recommendation
 		}
 		r := c.goal(g, c.onOnePath(g, q.wants))
 		if len(r.Settings) == 0 {
-			return out, q.nothing(g)
+			return out, q.noAnswer(g)
 		}
 		out.Goals = append(out.Goals, r)
 	}
@@ -125,7 +125,7 @@ func Recommend(samples []result.Sample, opt Options, q Question) (Recommendation
 	return out, nil
 }
 
-// wants tells whether a cell is one that the question is about.
+// wants reports whether a cell is one that the question is about.
 func (q Question) wants(c result.Cell) bool {
 	return (q.MessageBytes == 0 || c.MessageBytes == q.MessageBytes) && (q.Protocol == "" || transport(c) == q.Protocol) &&
 		(q.Services == nil || c.Services == *q.Services) && (q.Policies == nil || c.Policies == *q.Policies)
@@ -175,9 +175,9 @@ func (q Question) check(cells []*cellData) error {
 	case len(cells) == 0:
 		return errors.New("there are no records: nothing was measured; start or resume the campaign with cnibench run")
 	case q.MessageBytes > 0 && !slices.Contains(sizes, fmt.Sprint(q.MessageBytes)):
-		return fmt.Errorf("no network was measured with messages of %d B: this campaign has %s B", q.MessageBytes, orNothing(sizes))
+		return fmt.Errorf("no network was measured with messages of %d B: this campaign has %s B", q.MessageBytes, orNone(sizes))
 	case q.Protocol != "" && !slices.Contains(protocols, q.Protocol):
-		return fmt.Errorf("no network was measured with %s: this campaign has %s", q.Protocol, orNothing(protocols))
+		return fmt.Errorf("no network was measured with %s: this campaign has %s", q.Protocol, orNone(protocols))
 	case q.MessageBytes > 0 || q.Protocol != "":
 		return fmt.Errorf("no network was measured with all that is asked for (%s): ask for less", q.words())
 	case q.Services != nil || q.Policies != nil:
@@ -186,7 +186,7 @@ func (q Question) check(cells []*cellData) error {
 	return errors.New("only the baseline (host) was measured: add networks to the campaign")
 }
 
-// words says what the question asks for beside its goal.
+// words describes what the question asks for in addition to its goal.
 func (q Question) words() string {
 	var parts []string
 	if q.MessageBytes > 0 {
@@ -204,15 +204,15 @@ func (q Question) words() string {
 	return strings.Join(parts, ", ")
 }
 
-func orNothing(words []string) string {
+func orNone(words []string) string {
 	if len(words) == 0 {
 		return "nothing"
 	}
 	return strings.Join(words, ", ")
 }
 
-// nothing says what the campaign lacks for a goal.
-func (q Question) nothing(g Goal) error {
+// noAnswer is the error for a goal that the campaign did not measure, with the cure.
+func (q Question) noAnswer(g Goal) error {
 	cure := map[Goal]string{
 		Bandwidth: "no throughput was measured: add tcp_stream or udp_stream to the campaign's workloads",
 		Latency:   "no round trips were measured: add tcp_rr or udp_rr to the campaign's workloads",
@@ -238,7 +238,7 @@ func tooFew(g GoalRanking) error {
 	return fmt.Errorf("for %s no network was measured in every setting%s", g.Goal, why)
 }
 
-// sameOptions ranks anew where the goals do not have the same options: one that
+// sameOptions ranks again where the goals do not have the same options: one that
 // was left out of one goal is left out of all.
 func sameOptions(goals []GoalRanking, again func([]Option, GoalRanking) GoalRanking) []GoalRanking {
 	count := map[Option]int{}
@@ -271,14 +271,14 @@ func (r *Recommendation) single() {
 	var open []GoalPair
 	for _, other := range g.Ranked[1:] {
 		p, sign := g.pair(r.Take, other.Option)
-		v := Rival{Option: other.Option, ToldApart: p.ToldApart && sign > 0, Behind: p.behind(sign, r.Confidence), Why: p.Why}
+		v := Alternative{Option: other.Option, Significant: p.Significant && sign > 0, Behind: p.behind(sign, r.Confidence), Why: p.Why}
 		r.Others = append(r.Others, v)
 		if v.Behind.High == nil {
 			bounded = false
-		} else if !v.ToldApart {
+		} else if !v.Significant {
 			worst = math.Max(worst, 1-1/(*v.Behind.High))
 		}
-		if !v.ToldApart {
+		if !v.Significant {
 			r.Sure = false
 			open = append(open, p)
 		}
@@ -286,8 +286,8 @@ func (r *Recommendation) single() {
 	if bounded {
 		r.LossAtMost = &worst
 	}
-	slices.SortStableFunc(r.Others, func(a, b Rival) int {
-		return cmp.Or(cmp.Compare(count(a.ToldApart), count(b.ToldApart)), cmp.Compare(b.Behind.Value, a.Behind.Value))
+	slices.SortStableFunc(r.Others, func(a, b Alternative) int {
+		return cmp.Or(cmp.Compare(count(a.Significant), count(b.Significant)), cmp.Compare(b.Behind.Value, a.Behind.Value))
 	})
 	if !r.Sure {
 		r.Settle = g.settle(r.Take, open, r.Confidence)
@@ -319,7 +319,7 @@ func (p GoalPair) behind(sign, confidence float64) *Estimate {
 	return &e
 }
 
-// settle says how many blocks of the open pairs' options would tell them apart,
+// settle says how many blocks of the open pairs' options would separate them,
 // if difference and spread are what they seem: n = ((t(1−α/2m) + t(power)) s/d)².
 func (g GoalRanking) settle(take Option, open []GoalPair, confidence float64) *Settle {
 	out := &Settle{Options: []Option{take}}
@@ -339,21 +339,21 @@ func (g GoalRanking) settle(take Option, open []GoalPair, confidence float64) *S
 		case !x.known():
 			out.Why = "a spread takes 2 blocks of each"
 		default:
-			most = math.Max(most, x.blocksToTell(1-(1-confidence)/m))
+			most = math.Max(most, x.blocksToDistinguish(1-(1-confidence)/m))
 		}
 	}
 	switch {
 	case out.Why != "":
 	case most > MostBlocks:
-		out.Why = fmt.Sprintf("with this noise no campaign of up to %d blocks; a quieter machine tells more", MostBlocks)
+		out.Why = fmt.Sprintf("with this noise no campaign of up to %d blocks; a quieter machine needs fewer", MostBlocks)
 	default:
 		out.Blocks = int(most)
 	}
 	return out
 }
 
-// blocksToTell is the number of blocks at which the mean would be told from 0.
-func (x across) blocksToTell(confidence float64) float64 {
+// blocksToDistinguish is the number of blocks at which the mean would differ significantly from 0.
+func (x across) blocksToDistinguish(confidence float64) float64 {
 	s := x.se * math.Sqrt(x.blocks)
 	n := math.Max(x.blocks, 2)
 	for range 50 { // settles in a few steps

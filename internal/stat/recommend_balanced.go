@@ -33,11 +33,11 @@ func (r *Recommendation) balance() {
 		}
 	}
 	for _, c := range all[1:] {
-		v := Rival{Option: c.Option, WorstLoss: &c.loss, ToldApart: r.dominates(take.Option, c.Option) || take.loss.below(c.loss)}
+		v := Alternative{Option: c.Option, WorstLoss: &c.loss, Significant: r.dominates(take.Option, c.Option) || take.loss.below(c.loss)}
 		r.Others = append(r.Others, v)
-		r.Sure = r.Sure && v.ToldApart
+		r.Sure = r.Sure && v.Significant
 	}
-	slices.SortStableFunc(r.Others, func(a, b Rival) int { return cmp.Compare(count(a.ToldApart), count(b.ToldApart)) })
+	slices.SortStableFunc(r.Others, func(a, b Alternative) int { return cmp.Compare(count(a.Significant), count(b.Significant)) })
 	if bounded {
 		atMost := 0.0
 		if !r.Sure {
@@ -92,10 +92,10 @@ func (g GoalRanking) behindLogs(a, b Option, confidence float64, goals int) (bou
 	return bounds{mean, mean - h, mean + h}, ok
 }
 
-// below tells whether l is surely less than m.
+// below reports whether l is surely less than m.
 func (l Regret) below(m Regret) bool { return l.High != nil && m.Low != nil && *l.High < *m.Low }
 
-// dominates tells whether a was shown better than b in every goal: then its
+// dominates reports whether a was shown better than b in every goal: then its
 // worst loss is less, whatever the best is.
 func (r *Recommendation) dominates(a, b Option) bool {
 	for _, g := range r.Goals {
@@ -119,7 +119,7 @@ func (r *Recommendation) settleBalance() *Settle {
 	}
 	most := 0.0
 	for _, v := range r.Others {
-		if v.ToldApart {
+		if v.Significant {
 			continue
 		}
 		out.Options = append(out.Options, v.Option)
@@ -134,7 +134,7 @@ func (r *Recommendation) settleBalance() *Settle {
 	switch {
 	case out.Why != "":
 	case !(most <= MostBlocks):
-		out.Why = fmt.Sprintf("with this noise no campaign of up to %d blocks; a quieter machine tells more", MostBlocks)
+		out.Why = fmt.Sprintf("with this noise no campaign of up to %d blocks; a quieter machine needs fewer", MostBlocks)
 	default:
 		out.Blocks = int(most)
 	}

@@ -104,7 +104,7 @@ func (s simulated) try(t *testing.T, g Goal, reps int, seed uint64, noise noise)
 			loss = most - worth[rec.Take.Network]
 		}
 		out.beyond += count(rec.LossAtMost != nil && loss > *rec.LossAtMost+1e-12)
-		out.missing += count(slices.ContainsFunc(rec.Others, func(o Rival) bool { return o.ToldApart && worth[o.Network] == most }))
+		out.missing += count(slices.ContainsFunc(rec.Others, func(o Alternative) bool { return o.Significant && worth[o.Network] == most }))
 	}
 	return out
 }
@@ -156,7 +156,7 @@ func TestRecommendIsRightWhenItIsSure(t *testing.T) {
 	}
 }
 
-// TestSettlingMeasurementSettles: the number of blocks that is told makes a
+// TestSettlingMeasurementSettles: the reported number of blocks makes a
 // campaign sure in about 4 of 5 cases.
 func TestSettlingMeasurementSettles(t *testing.T) {
 	reps := repetitions(400)
@@ -193,7 +193,7 @@ func TestSettlingMeasurementSettles(t *testing.T) {
 
 // TestGoalIsTheRanking: in one setting a goal says what the ranking says.
 func TestGoalIsTheRanking(t *testing.T) {
-	a := Analyse(quietCampaign(1, 10, map[string]float64{"slow": 0.5, "fast": 0.9, "twin-a": 0.7, "twin-b": 0.7}), Options{})
+	a := Analyse(quietSamples(1, 10, map[string]float64{"slow": 0.5, "fast": 0.9, "twin-a": 0.7, "twin-b": 0.7}), Options{})
 	if len(a.Goals) != 1 || a.Goals[0].Goal != Bandwidth || len(a.Goals[0].Settings) != 1 {
 		t.Fatalf("goals %+v", a.Goals)
 	}
@@ -227,7 +227,7 @@ func pairOf(t *testing.T, r Ranking, a, b string) Pair {
 }
 
 // TestGoalAcrossProfiles: a network with another profile is another option, and
-// all are held against the bare network as it is.
+// all are compared with the bare network as it is.
 func TestGoalAcrossProfiles(t *testing.T) {
 	var samples []result.Sample
 	r := rand.New(rand.NewPCG(3, 3))
@@ -262,7 +262,7 @@ func TestRecommendSaysWhatIsMissing(t *testing.T) {
 	full := simulated{truth: map[string][3]float64{"a": {1, 1, 1}, "b": {0.9, 0.9, 0.9}}, settings: 1, blocks: 4, spread: 0.01}.samples(rand.New(rand.NewPCG(1, 1)), noises()[0].draw)
 	streamsOnly := slices.DeleteFunc(slices.Clone(full), func(s result.Sample) bool { return s.Cell.Workload != "tcp_stream" })
 	alone := slices.DeleteFunc(slices.Clone(full), func(s result.Sample) bool { return s.Cell.Network == "b" })
-	twin := okSample(cellOf(result.SecondName("a")), 1, metrics{throughput: 1})
+	second := okSample(cellOf(result.SecondName("a")), 1, metrics{throughput: 1})
 	ten, policed := 10, slices.Clone(full)
 	for i := range policed {
 		if !policed[i].Cell.IsBaseline() {
@@ -291,7 +291,7 @@ func TestRecommendSaysWhatIsMissing(t *testing.T) {
 		{"left out", append(slices.Clone(streams(cellOf("a"), 1, 2)), broken), Question{Goal: Bandwidth}, "b: tcp_stream 1472 B: all 1 samples failed: connection refused"},
 		{"policies", full, Question{Goal: Bandwidth, Policies: &ten}, "this campaign has no such factor: no cell has a number of policies"},
 		{"another number of policies", policed, Question{Goal: Bandwidth, Policies: &ten}, "no network was measured with 10 policies"},
-		{"null test", append(slices.Clone(full), twin), Question{Goal: Bandwidth}, "null test"},
+		{"null test", append(slices.Clone(full), second), Question{Goal: Bandwidth}, "null test"},
 		{"goal", full, Question{Goal: "speed"}, `goal "speed": want one of`},
 	} {
 		if _, err := Recommend(c.samples, Options{}, c.q); err == nil || !strings.Contains(err.Error(), c.want) {

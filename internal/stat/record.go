@@ -29,7 +29,7 @@ type row struct {
 	histogram      *histogram.Packed // nil: none
 	window         *series32         // nil: none
 	client, server string            // machines; "" where they are not known
-	// explained tells that the probes are of an explaining window.
+	// explained reports that the probes are of an explaining window.
 	explained bool
 	// slices is the coefficient of variation of its slices; NaN where it has none.
 	slices float64

@@ -17,7 +17,7 @@ type Shape struct {
 	// has a series.
 	Window *Window `json:"window,omitempty"`
 	// Curve is the round trips: percentiles of the merged histograms, as far as their counts
-	// can tell them.
+	// can give them.
 	Curve []Quantile `json:"curve,omitempty"`
 	// CPUCores maps a mode of CPU time (user, system, irq, softirq) to how many
 	// cores were in it, both ends together, less what they do while idle: the
@@ -52,7 +52,7 @@ type Quantile struct {
 }
 
 // shape gathers what charts of a cell are drawn from.
-func (c *campaign) shape(d *cellData, l latency) Shape {
+func (c *dataset) shape(d *cellData, l latency) Shape {
 	s := Shape{Curve: l.curve, Window: d.window(), CPUCores: c.cpuCores(d), PluginSeconds: c.pluginSeconds(d)}
 	for _, p := range d.series(d.primary) {
 		s.Blocks = append(s.Blocks, BlockValue{p.block, p.value})
@@ -60,7 +60,7 @@ func (c *campaign) shape(d *cellData, l latency) Shape {
 	return s
 }
 
-// curveShares are the shares at which a curve is told: at first in tenths, then
+// curveShares are the shares at which a curve has points: at first in tenths, then
 // each factor of ten closer to 1 in steps that are even on a logarithmic scale.
 func curveShares() []float64 {
 	out := []float64{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8}
@@ -94,7 +94,7 @@ func curve(m histogram.Merged) []Quantile {
 }
 
 // cpuCores is the CPU time by mode, over time.
-func (c *campaign) cpuCores(d *cellData) map[string]Estimate {
+func (c *dataset) cpuCores(d *cellData) map[string]Estimate {
 	out := map[string]Estimate{}
 	for _, mode := range busyModes() {
 		var xs []float64
@@ -114,7 +114,7 @@ func (c *campaign) cpuCores(d *cellData) map[string]Estimate {
 }
 
 // pluginSeconds is how long plugins ran; nil where that was not recorded.
-func (c *campaign) pluginSeconds(d *cellData) map[string]map[string]Estimate {
+func (c *dataset) pluginSeconds(d *cellData) map[string]map[string]Estimate {
 	var out map[string]map[string]Estimate
 	for verb, plugins := range d.plugins {
 		for name, column := range plugins {

@@ -22,7 +22,7 @@ type Options struct {
 	UntilRanked bool
 	// MinBlocks and MaxBlocks bound the number of blocks; 0 means unbounded.
 	MinBlocks, MaxBlocks int
-	// LinkRate tells the rate of a link in bit/s where it is known; nil: none is.
+	// LinkRate returns the rate of a link in bit/s where it is known; nil: none is.
 	LinkRate func(link string) (bitsPerSecond float64, ok bool)
 	// Primary names the metric that a cell is judged by. Where it is nil or
 	// gives "", the first metric of unit.Metrics that the cell has and that has
@@ -30,7 +30,7 @@ type Options struct {
 	Primary func(result.Cell) string
 	// Ladder gives the steps from the bare network up to one, the lowest first; nil:
 	// no network has any.
-	Ladder func(network string) []Rung
+	Ladder func(network string) []Step
 	// Instructions gives how many a cell takes per packet or transaction, as counted
 	// under emulation; nil, or not ok: that is not known.
 	Instructions func(result.Cell) (perWork float64, ok bool)
@@ -53,7 +53,7 @@ func (o Options) withDefaults() Options {
 		o.Instructions = func(result.Cell) (float64, bool) { return 0, false }
 	}
 	if o.Ladder == nil {
-		o.Ladder = func(string) []Rung { return nil }
+		o.Ladder = func(string) []Step { return nil }
 	}
 	if o.Primary == nil {
 		o.Primary = func(result.Cell) string { return "" }
@@ -124,7 +124,7 @@ type Reason struct {
 // CellSummary is what the samples say about one cell.
 type CellSummary struct {
 	Cell result.Cell `json:"cell"`
-	// Baseline is the cell that Efficiency is held against; nil for a baseline
+	// Baseline is the cell that Efficiency compares with; nil for a baseline
 	// cell itself and where the samples have none.
 	Baseline *result.Cell `json:"baseline,omitempty"`
 	// Primary is the metric that the cell is judged by; "" where nothing was measured.
@@ -153,11 +153,11 @@ type CellSummary struct {
 	NoEfficiency string `json:"no_efficiency,omitempty"`
 	// EfficiencyByMetric has the primary metric, the latencies and the CPU costs.
 	EfficiencyByMetric map[string]Estimate `json:"efficiency_by_metric,omitempty"`
-	// LinkBound tells that the cell fills its link; LinkLimit is the goodput in
+	// LinkBound reports that the cell fills its link; LinkLimit is the goodput in
 	// bit/s that the link can carry, nil where that is not known.
 	LinkBound bool     `json:"link_bound,omitempty"`
 	LinkLimit *float64 `json:"link_limit_bits_per_second,omitempty"`
-	// CPUBound tells that the busiest core of an end was at least 95 % busy.
+	// CPUBound reports that the busiest core of an end was at least 95 % busy.
 	CPUBound bool `json:"cpu_bound,omitempty"`
 	// CoresAt is how many cores the rates of links would take, both ends
 	// together, where the CPU time per byte was measured.
@@ -181,7 +181,7 @@ type CellSummary struct {
 	Progress Progress `json:"progress"`
 }
 
-// Analysis is what the samples of a campaign say.
+// Analysis is the result of analysing the samples of a campaign.
 type Analysis struct {
 	// Confidence of all intervals.
 	Confidence float64 `json:"confidence"`
@@ -204,9 +204,9 @@ type Analysis struct {
 	Meshes []Mesh `json:"meshes,omitempty"`
 	// PolicySweeps has each set of cells that differ in the number of policies alone.
 	PolicySweeps []PolicySweep `json:"policy_sweeps,omitempty"`
-	// ProbeCost is what reading the probes took; nil where no sample tells it.
+	// ProbeCost is what reading the probes took; nil where no sample has it.
 	ProbeCost *ProbeCost `json:"probe_cost,omitempty"`
-	// CrossChecks hold the native engine against published tools, where a
+	// CrossChecks compare the native engine with published tools, where a
 	// campaign has both with the same factors.
 	CrossChecks []CrossCheck `json:"cross_checks,omitempty"`
 	// RoundTrips has every cell that counts and times transactions.
@@ -218,7 +218,7 @@ type Analysis struct {
 	Jobs     []JobPrediction `json:"-"`
 	// Warnings, one for each code, in the order of their weight.
 	Warnings []Warning `json:"warnings,omitempty"`
-	// NullTest is what networks held against themselves say about the machine;
+	// NullTest is what comparing networks with themselves says about the machine;
 	// nil where none stands twice.
 	NullTest *NullResult `json:"null_test,omitempty"`
 }
@@ -238,7 +238,7 @@ func Analyse(samples []result.Sample, opt Options) Analysis {
 	return collect(samples, opt).analyse()
 }
 
-func (c *campaign) analyse() Analysis {
+func (c *dataset) analyse() Analysis {
 	a := Analysis{Confidence: c.opt.Confidence}
 	latencies := c.latencies()
 	for i, d := range c.cells {

@@ -9,8 +9,8 @@ import (
 
 // Progress is a cell's way to its target half-width.
 type Progress struct {
-	// Done tells that the cell needs no further block: it is inside its target,
-	// it cannot be built here, or, a baseline, all that are held against it are
+	// Done reports that the cell needs no further block: it is inside its target,
+	// it cannot be built here, or, a baseline, all that are compared with it are
 	// done.
 	Done bool `json:"done"`
 	// Blocks is the number of blocks that count: those with both the cell and
@@ -36,10 +36,10 @@ func Look(samples []result.Sample, opt Options) map[result.Cell]Progress {
 	return w.Look(last)
 }
 
-func (c *campaign) hasDependents(d *cellData) bool { return len(c.dependents[d.cell]) > 0 }
+func (c *dataset) hasDependents(d *cellData) bool { return len(c.dependents[d.cell]) > 0 }
 
 // baselineProgress is done when all that lean on it are.
-func (c *campaign) baselineProgress(d *cellData, of map[result.Cell]Progress) Progress {
+func (c *dataset) baselineProgress(d *cellData, of map[result.Cell]Progress) Progress {
 	var all []result.Cell
 	for _, e := range c.dependents[d.cell] {
 		all = append(all, e.cell)
@@ -61,7 +61,7 @@ func ofDependents(blocks int, dependents []result.Cell, of map[result.Cell]Progr
 }
 
 // progress applies the stopping rule to the logs that the cell is judged by.
-func (c *campaign) progress(d *cellData) Progress {
+func (c *dataset) progress(d *cellData) Progress {
 	if d.unsupported != "" && len(d.ok) == 0 {
 		return Progress{Done: true, Why: "unsupported: " + d.unsupported}
 	}
@@ -71,7 +71,7 @@ func (c *campaign) progress(d *cellData) Progress {
 
 // judge is the stopping rule on the moments of logs whose interval was inside the target
 // after met of them for the first time; 0: it never was.
-func (c *campaign) judge(m moments, met int) Progress {
+func (c *dataset) judge(m moments, met int) Progress {
 	p := Progress{Blocks: m.n}
 	if m.n < 2 {
 		p.Why = fmt.Sprintf("%d of the 2 blocks that an interval takes", m.n)
@@ -103,7 +103,7 @@ func (c *campaign) judge(m moments, met int) Progress {
 
 // judged is the series that the stopping rule looks at: log efficiency, or the
 // log of the primary metric where there is no baseline.
-func (c *campaign) judged(d *cellData) []point {
+func (c *dataset) judged(d *cellData) []point {
 	series, better := d.series(d.primary), c.better[d.primary]
 	if b := c.usableBaseline(d); b != nil {
 		return logRatios(series, b.series(d.primary), better)
@@ -113,7 +113,7 @@ func (c *campaign) judged(d *cellData) []point {
 
 // usableBaseline is d's baseline; nil where it cannot be built here, so that
 // it will never be measured.
-func (c *campaign) usableBaseline(d *cellData) *cellData {
+func (c *dataset) usableBaseline(d *cellData) *cellData {
 	b := c.baseline(d)
 	if b == nil || b.unsupported != "" && len(b.ok) == 0 {
 		return nil
@@ -127,9 +127,9 @@ const fewestLooked = 3
 
 // logTarget is the target on the logs: an interval from e^−h to e^h has the
 // relative half-width sinh h.
-func (c *campaign) logTarget() float64 { return math.Asinh(c.opt.TargetRelativeHalfwidth) }
+func (c *dataset) logTarget() float64 { return math.Asinh(c.opt.TargetRelativeHalfwidth) }
 
-func (c *campaign) firstLook() int { return max(c.opt.MinBlocks, fewestLooked) }
+func (c *dataset) firstLook() int { return max(c.opt.MinBlocks, fewestLooked) }
 
 // targetMet is the number of blocks after which the interval was first inside
 // the target; 0 when it never was. The looks are at every block from the first
@@ -137,36 +137,36 @@ func (c *campaign) firstLook() int { return max(c.opt.MinBlocks, fewestLooked) }
 //
 // Stopping at the first interval that happens to be narrow enough picks blocks
 // whose spread came out too small, so that intervals at 95 % would hold the
-// truth in 92 % only. Two things mend it, as the tests show by simulation: one
+// truth in 92 % only. Two things correct it, as the tests show by simulation: one
 // more block is measured after the target was met (Simons 1968), and the
-// interval then told is not narrower than the target (the fixed-width interval
+// interval then reported is not narrower than the target (the fixed-width interval
 // of Chow and Robbins 1965), see widen.
-func (c *campaign) targetMet(logs []point) int {
+func (c *dataset) targetMet(logs []point) int {
 	var r running
 	for _, p := range logs {
-		if r.take(p.value); c.meets(r.moments()) {
+		if r.take(p.value); c.reachesTarget(r.moments()) {
 			return r.n
 		}
 	}
 	return 0
 }
 
-// meets tells whether an interval is inside the target, at a look.
-func (c *campaign) meets(m moments) bool {
+// reachesTarget reports whether an interval is inside the target, at a look.
+func (c *dataset) reachesTarget(m moments) bool {
 	target := c.logTarget()
 	return target > 0 && m.n >= c.firstLook() && m.halfwidth(c.tables) <= target
 }
 
-// stoppedLate tells that the rule stopped the cell, and not at its first look.
+// stoppedLate reports that the rule stopped the cell, and not at its first look.
 // A cell that went on after it was done has more blocks and needs no widening.
-func (c *campaign) stoppedLate(logs []point) bool {
+func (c *dataset) stoppedLate(logs []point) bool {
 	met := c.targetMet(logs)
 	return met > c.firstLook() && len(logs) == met+1
 }
 
 // blocksNeeded is the least number of blocks at which t·s/√n would be inside
 // the target if the spread stays what it is, and one more.
-func (c *campaign) blocksNeeded(m moments) int {
+func (c *dataset) blocksNeeded(m moments) int {
 	target := c.logTarget()
 	n := float64(max(m.n, c.firstLook()))
 	for range 20 { // n = (t(n)·s/d)² settles in a few steps

@@ -120,7 +120,7 @@ func TestPairsNeedBothInTheBlock(t *testing.T) {
 	}
 }
 
-func TestRetryIsOneBlockAndTheFailureIsTold(t *testing.T) {
+func TestRetryIsOneBlockAndTheFailureIsReported(t *testing.T) {
 	c := cellOf("x")
 	again := okSample(c, 1, metrics{throughput: 7})
 	again.Attempt = 2

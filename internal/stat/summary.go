@@ -9,7 +9,7 @@ import (
 )
 
 // summarise says what the samples of one cell mean.
-func (c *campaign) summarise(d *cellData, l latency) CellSummary {
+func (c *dataset) summarise(d *cellData, l latency) CellSummary {
 	s := CellSummary{
 		Cell: d.cell, Primary: d.primary, OK: len(d.ok), Failed: d.failed, Recovered: d.recovered,
 		Reasons: d.sortedReasons(), Unsupported: d.unsupported, Latency: l.absolute,
@@ -57,8 +57,8 @@ func (s *CellSummary) keepBlocks(metric string, series []point) {
 	}
 }
 
-// efficiency holds the cell against its baseline, block by block.
-func (c *campaign) efficiency(d *cellData, l latency, s *CellSummary) {
+// efficiency compares the cell with its baseline, block by block.
+func (c *dataset) efficiency(d *cellData, l latency, s *CellSummary) {
 	if d.cell.IsBaseline() {
 		return
 	}
@@ -89,7 +89,7 @@ func (c *campaign) efficiency(d *cellData, l latency, s *CellSummary) {
 	s.EfficiencyByMetric[d.primary] = e
 }
 
-// noEfficiency says why a cell cannot be held against its baseline at all.
+// noEfficiency says why a cell cannot be compared with its baseline at all.
 func noEfficiency(d, b *cellData) string {
 	why := notMeasured(d)
 	switch {
@@ -120,7 +120,7 @@ func notMeasured(d *cellData) string {
 	return "nothing was measured"
 }
 
-// efficiencyMetrics are held against the baseline beside the primary one.
+// efficiencyMetrics are compared with the baseline in addition to the primary one.
 func efficiencyMetrics() []string {
 	names := []string{"latency_mean_seconds"}
 	for _, p := range percentiles() {
@@ -134,7 +134,7 @@ func efficiencyMetrics() []string {
 
 // widen makes the interval of a cell that the stopping rule stopped no narrower
 // than the target (see stopped).
-func (c *campaign) widen(e *Estimate, logs []point) {
+func (c *dataset) widen(e *Estimate, logs []point) {
 	if !c.stoppedLate(logs) || e.Low == nil {
 		return
 	}
@@ -143,7 +143,7 @@ func (c *campaign) widen(e *Estimate, logs []point) {
 	*e.High = math.Max(*e.High, e.Value*math.Exp(h))
 }
 
-// cpuBound tells whether the busiest core of an end was saturated in the median
+// cpuBound reports whether the busiest core of an end was saturated in the median
 // block.
 func cpuBound(d *cellData) bool {
 	var xs []float64
@@ -159,7 +159,7 @@ func cpuBound(d *cellData) bool {
 const saturated = 0.95
 
 // dependentProgress is the progress of every cell that leans on the baseline d.
-func (c *campaign) dependentProgress(d *cellData) map[result.Cell]Progress {
+func (c *dataset) dependentProgress(d *cellData) map[result.Cell]Progress {
 	out := map[result.Cell]Progress{}
 	for _, e := range c.dependents[d.cell] {
 		out[e.cell] = c.progress(e)

@@ -46,8 +46,8 @@ const (
 	NotPositive      Code = "not_positive"
 )
 
-// warnings makes every check. A check says nothing or one thing.
-func (c *campaign) warnings(a Analysis, latencies []latency) []Warning {
+// warnings runs every check. A check gives at most one warning.
+func (c *dataset) warnings(a Analysis, latencies []latency) []Warning {
 	checks := []func(Analysis) Warning{
 		c.warnFailed, c.warnImpossible, c.warnHalves, c.warnOrder, c.warnChanged, c.warnSequence, c.warnLimits, c.warnSettings, c.warnMTU, c.warnBaseline,
 		c.warnCPU, c.warnSteal, c.warnNotIdle, c.warnSender, c.warnLoss, c.warnRoundTrips,
@@ -69,7 +69,7 @@ type finding struct {
 	cells []result.Cell
 	worst result.Cell
 	by    float64 // how bad the worst is
-	value float64 // what it is told by
+	value float64 // the figure that the message quotes
 }
 
 func (f *finding) add(cell result.Cell, by, value float64) {
@@ -79,7 +79,7 @@ func (f *finding) add(cell result.Cell, by, value float64) {
 	f.cells = append(f.cells, cell)
 }
 
-// named is a cell for a message: what tells it from the others at a glance.
+// named is a cell for a message: what distinguishes it from the others at a glance.
 func named(c result.Cell) string {
 	s := c.Network + " " + c.Traffic()
 	if c.Link != "" && c.Link != "unshaped" {

@@ -22,11 +22,11 @@ const (
 	countedApart = 0.05
 )
 
-// impossible tells that a cell is faster than its baseline, whose path its own
+// impossible reports that a cell is faster than its baseline, whose path its own
 // contains: between nodes a pod's packets take the way of its node's. Inside a node
 // they need not pass the node's own stack, a program at the sockets passes by the
 // stack altogether, and with BIG TCP there are fewer segments than the baseline's.
-func (c *campaign) impossible(s CellSummary) bool {
+func (c *dataset) impossible(s CellSummary) bool {
 	if s.Efficiency == nil || s.Cell.Placement != result.InterHost || accelerated(s.Cell.Network) || s.LinkBound {
 		return false
 	}
@@ -34,22 +34,22 @@ func (c *campaign) impossible(s CellSummary) bool {
 	return ok && low > 1+beyondBaseline
 }
 
-// accelerated tells a network whose pods send in another way than the baseline's nodes.
+// accelerated recognises a network whose pods send in another way than the baseline's nodes.
 func accelerated(network string) bool {
 	return strings.Contains(network, "+sockmap") || strings.Contains(network, "+bigtcp")
 }
 
 // believe notes the cells whose answer cannot be true: goals are not ranked by them.
-func (c *campaign) believe(a Analysis) {
-	c.disbelieved = map[result.Cell]bool{}
+func (c *dataset) believe(a Analysis) {
+	c.implausible = map[result.Cell]bool{}
 	for _, s := range a.Cells {
 		if c.impossible(s) {
-			c.disbelieved[s.Cell] = true
+			c.implausible[s.Cell] = true
 		}
 	}
 }
 
-func (c *campaign) warnImpossible(a Analysis) Warning {
+func (c *dataset) warnImpossible(a Analysis) Warning {
 	var f finding
 	uncontrolled := false
 	for _, s := range a.Cells {
@@ -72,7 +72,7 @@ func (c *campaign) warnImpossible(a Analysis) Warning {
 
 // warnHalves compares the efficiencies of the first half of the blocks with those of
 // the second by Welch's t test, Holm-corrected over the cells.
-func (c *campaign) warnHalves(Analysis) Warning {
+func (c *dataset) warnHalves(Analysis) Warning {
 	type halves struct {
 		d      *cellData
 		change float64
@@ -118,7 +118,7 @@ func welchP(a, b moments) float64 {
 
 // warnOrder compares orders that were measured with those of counted instructions,
 // where both ends share one CPU: then time follows the instructions.
-func (c *campaign) warnOrder(a Analysis) Warning {
+func (c *dataset) warnOrder(a Analysis) Warning {
 	var f finding
 	against := ""
 	for _, r := range a.Rankings {
@@ -126,7 +126,7 @@ func (c *campaign) warnOrder(a Analysis) Warning {
 			continue
 		}
 		for _, p := range r.Pairs {
-			if !p.ToldApart {
+			if !p.Significant {
 				continue
 			}
 			better, worse := r.Group, r.Group

@@ -7,7 +7,7 @@ import (
 
 // Doubts about what the machine and the traffic did during the samples.
 
-func (c *campaign) warnCPU(a Analysis) Warning {
+func (c *dataset) warnCPU(a Analysis) Warning {
 	var f finding
 	for _, s := range a.Cells {
 		if s.CPUBound && s.Cell.CPUs == "" { // placed ends fill their CPU by design
@@ -25,7 +25,7 @@ func (c *campaign) warnCPU(a Analysis) Warning {
 // stealShare is the share of one core that the hypervisor may take unmentioned.
 const stealShare = 0.01
 
-func (c *campaign) warnSteal(a Analysis) Warning {
+func (c *dataset) warnSteal(a Analysis) Warning {
 	var f finding
 	for _, d := range c.cells {
 		var stolen, measured float64
@@ -56,7 +56,7 @@ func (c *campaign) warnSteal(a Analysis) Warning {
 // is measured.
 const idleCores = 0.05
 
-func (c *campaign) warnNotIdle(Analysis) Warning {
+func (c *dataset) warnNotIdle(Analysis) Warning {
 	var f finding
 	for _, d := range c.cells {
 		most := 0.0
@@ -83,7 +83,7 @@ func (c *campaign) warnNotIdle(Analysis) Warning {
 // edges cut off.
 const sentShare = 0.02
 
-func (c *campaign) warnSender(a Analysis) Warning {
+func (c *dataset) warnSender(a Analysis) Warning {
 	var f finding
 	for _, d := range c.cells {
 		var shares []float64
@@ -121,7 +121,7 @@ func unexplained(s record) (float64, bool) {
 // tellLoss is the median share of lost packets that is mentioned.
 const tellLoss = 0.01
 
-func (c *campaign) warnLoss(a Analysis) Warning {
+func (c *dataset) warnLoss(a Analysis) Warning {
 	var f finding
 	for _, s := range a.Cells {
 		if s.Loss != nil && s.Loss.Value >= tellLoss {

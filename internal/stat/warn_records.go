@@ -12,7 +12,7 @@ import (
 
 // Doubts about what was recorded: failures, settings, MTUs, baselines.
 
-func (c *campaign) warnFailed(a Analysis) Warning {
+func (c *dataset) warnFailed(a Analysis) Warning {
 	var f finding
 	var failed, recovered int
 	var reasons = map[string]int{}
@@ -36,7 +36,7 @@ func (c *campaign) warnFailed(a Analysis) Warning {
 		Cure:    "read the reasons in samples.jsonl and raw/, fix them, and run the campaign again"}
 }
 
-func (c *campaign) warnChanged(a Analysis) Warning {
+func (c *dataset) warnChanged(a Analysis) Warning {
 	changed := c.opt.Environment.Changed
 	if len(changed) == 0 {
 		return Warning{}
@@ -46,8 +46,8 @@ func (c *campaign) warnChanged(a Analysis) Warning {
 		Cure:    "find the program that changed them (tuned, irqbalance, an upgrade), stop it, and measure again"}
 }
 
-// warnSequence tells of networks that were not measured in the same blocks.
-func (c *campaign) warnSequence(Analysis) Warning {
+// warnSequence warns of networks that were not measured in the same blocks.
+func (c *dataset) warnSequence(Analysis) Warning {
 	order := c.opt.Environment.OneAfterAnother
 	if len(order) < 2 {
 		return Warning{}
@@ -57,8 +57,8 @@ func (c *campaign) warnSequence(Analysis) Warning {
 		Cure:    "use the efficiencies, whose baselines were measured with each network; repeat the campaign in another order, or give each network a cluster"}
 }
 
-// warnLimits tells of pods that a cluster limits: what they measure is throttled.
-func (c *campaign) warnLimits(Analysis) Warning {
+// warnLimits warns of pods that a cluster limits: what they measure is throttled.
+func (c *dataset) warnLimits(Analysis) Warning {
 	var limited []string
 	for name, p := range c.opt.Environment.Places {
 		if cpu := p.Limits["cpu"]; cpu != "" {
@@ -80,7 +80,7 @@ const forwarding = "net.ipv4.ip_forward"
 
 // warnSettings finds settings that differ between the places of one profile: a
 // network and its baseline would then differ in more than the network.
-func (c *campaign) warnSettings(a Analysis) Warning {
+func (c *dataset) warnSettings(a Analysis) Warning {
 	byProfile := map[string]map[string]result.PlaceFacts{}
 	for name, p := range c.opt.Environment.Places {
 		if byProfile[p.Profile] == nil {
@@ -154,7 +154,7 @@ func firstFew(all []string) string {
 }
 
 // warnMTU finds cells whose device has another MTU than the baseline's.
-func (c *campaign) warnMTU(a Analysis) Warning {
+func (c *dataset) warnMTU(a Analysis) Warning {
 	var f finding
 	said := map[string]bool{}
 	for _, d := range c.cells {
@@ -177,12 +177,12 @@ func (c *campaign) warnMTU(a Analysis) Warning {
 		Cure:    "an encapsulation's smaller MTU is part of its cost; any other difference is a setting: correct the network's MTU"}
 }
 
-func (c *campaign) actualMTU(d *cellData) (float64, bool) {
+func (c *dataset) actualMTU(d *cellData) (float64, bool) {
 	xs := values(d.series("client_mtu_bytes"))
 	return medianOf(xs), len(xs) > 0
 }
 
-func (c *campaign) warnBaseline(a Analysis) Warning {
+func (c *dataset) warnBaseline(a Analysis) Warning {
 	var f finding
 	for _, s := range a.Cells {
 		if strings.HasPrefix(s.NoEfficiency, "no baseline") {
@@ -198,7 +198,7 @@ func (c *campaign) warnBaseline(a Analysis) Warning {
 		Cure:    "add " + result.HostNetwork + " to the campaign's networks, and check that its samples succeed"}
 }
 
-func (c *campaign) warnHistograms(latencies []latency) Warning {
+func (c *dataset) warnHistograms(latencies []latency) Warning {
 	var f finding
 	var n int
 	for i, l := range latencies {
@@ -215,7 +215,7 @@ func (c *campaign) warnHistograms(latencies []latency) Warning {
 		Cure:    "samples.jsonl was changed after it was written, or by another program: measure these cells again"}
 }
 
-func (c *campaign) warnNotPositive(a Analysis) Warning {
+func (c *dataset) warnNotPositive(a Analysis) Warning {
 	var f finding
 	var n int
 	for _, d := range c.cells {

@@ -18,7 +18,7 @@ import (
 // distribution more than on the data.
 const fewBlocks = 5
 
-func (c *campaign) warnFewBlocks(a Analysis) Warning {
+func (c *dataset) warnFewBlocks(a Analysis) Warning {
 	var f finding
 	want := max(c.opt.MinBlocks, fewBlocks)
 	for i, s := range a.Cells {
@@ -34,7 +34,7 @@ func (c *campaign) warnFewBlocks(a Analysis) Warning {
 		Cure:    fmt.Sprintf("measure %.0f more: raise sampling.min_blocks", f.by)}
 }
 
-func (c *campaign) warnTarget(a Analysis) Warning {
+func (c *dataset) warnTarget(a Analysis) Warning {
 	var f finding
 	for i, s := range a.Cells {
 		if c.opt.TargetRelativeHalfwidth <= 0 || s.OK == 0 || s.Progress.Done || c.hasDependents(c.cells[i]) {
@@ -59,7 +59,7 @@ const fewestToDrift = 8
 
 // warnDrift looks for a trend over the blocks with Spearman's rank correlation,
 // Holm-corrected over the cells.
-func (c *campaign) warnDrift(a Analysis) Warning {
+func (c *dataset) warnDrift(a Analysis) Warning {
 	var tested []*cellData
 	var ps []float64
 	for _, d := range c.cells {
@@ -136,7 +136,7 @@ func driftOf(points []point) float64 {
 	return math.Expm1(sxy / sxx * float64(points[len(points)-1].block-points[0].block))
 }
 
-func (c *campaign) warnBimodal(a Analysis) Warning {
+func (c *dataset) warnBimodal(a Analysis) Warning {
 	var f finding
 	for _, d := range c.cells {
 		if apart, ok := twoHeaps(values(logs(d.series(d.primary), 0))); ok {
@@ -163,7 +163,7 @@ const (
 )
 
 // twoHeaps cuts the values in two where the least variance is left inside the
-// parts (Engelman and Hartigan 1969). It tells how far apart the parts' means
+// parts (Engelman and Hartigan 1969). It measures how far apart the parts' means
 // are.
 func twoHeaps(xs []float64) (apart float64, ok bool) {
 	n := len(xs)
@@ -204,7 +204,7 @@ const (
 // warnOutliers finds blocks that lie far from the others of their cell by the
 // modified z-score of Iglewicz and Hoaglin (1993), farther out than their 3.5,
 // which with few blocks cries out at noise.
-func (c *campaign) warnOutliers(a Analysis) Warning {
+func (c *dataset) warnOutliers(a Analysis) Warning {
 	var f finding
 	blocks := map[int]int{}
 	for _, d := range c.cells {

@@ -151,21 +151,21 @@ func TestFalseAlarms(t *testing.T) {
 	}
 }
 
-// Pods that a LimitRange throttles are told; a limit of memory throttles nothing.
+// Pods that a LimitRange throttles are reported; a limit of memory throttles nothing.
 func TestWarnPodsLimited(t *testing.T) {
 	for resource, want := range map[string]bool{"cpu": true, "memory": false} {
 		places := map[string]result.PlaceFacts{"pod-server-2 on b": {Limits: map[string]string{resource: "500m"}}, "host": {}}
-		w := (&campaign{opt: Options{Environment: result.Environment{Places: places}}}).warnLimits(Analysis{})
+		w := (&dataset{opt: Options{Environment: result.Environment{Places: places}}}).warnLimits(Analysis{})
 		if (w.Code == PodsLimited) != want || want && !strings.Contains(w.Message, "CPUs of 1 pod that requested no limit: ") {
 			t.Errorf("%s: %+v", resource, w)
 		}
 	}
 }
 
-// Networks that were switched one after the other are told, in their order.
+// Networks that were switched one after the other are reported, in their order.
 func TestWarnOneAfterAnother(t *testing.T) {
 	for _, order := range [][]string{nil, {"a"}, {"a", "b"}} {
-		w := (&campaign{opt: Options{Environment: result.Environment{OneAfterAnother: order}}}).warnSequence(Analysis{})
+		w := (&dataset{opt: Options{Environment: result.Environment{OneAfterAnother: order}}}).warnSequence(Analysis{})
 		if want := len(order) > 1; (w.Code == OneAfterAnother) != want || want && !strings.Contains(w.Message, "a, then b") {
 			t.Errorf("%v: %+v", order, w)
 		}

@@ -15,15 +15,15 @@ import (
 // A cell is done when the half-width of its efficiency is within the target and one more
 // block has confirmed it; a baseline, when every cell that is compared with it is. With
 // Options.UntilRanked its rank must be decided as well: against every other network of
-// its ranking it is told apart, or the whole interval of their ratio is within ± twice the
+// its ranking it differs significantly, or the whole interval of their ratio is within ± twice the
 // target, which is a tie.
 type Watch struct {
-	c     *campaign // the options and their tables; it has no cells
+	c     *dataset // the options and their tables; it has no cells
 	cells map[result.Cell]*watched
 	// all are the cells in the order in which they came.
 	all []*watched
-	// rivals are the cells that are ranked with each other, pairs what is known of two.
-	rivals map[result.Cell][]*watched
+	// ranked are the cells that are ranked with each other, pairs what is known of two.
+	ranked map[result.Cell][]*watched
 	pairs  map[[2]*watched]*running
 	// looked is the last block that was looked at.
 	looked int
@@ -56,7 +56,7 @@ type running struct {
 
 // NewWatch makes one that knows no sample.
 func NewWatch(opt Options) *Watch {
-	return &Watch{c: NewCollector(opt).c, cells: map[result.Cell]*watched{}, rivals: map[result.Cell][]*watched{}, pairs: map[[2]*watched]*running{}}
+	return &Watch{c: NewCollector(opt).c, cells: map[result.Cell]*watched{}, ranked: map[result.Cell][]*watched{}, pairs: map[[2]*watched]*running{}}
 }
 
 // Keep takes a record, in the order in which they were made. Nothing of it is held but
@@ -81,7 +81,7 @@ func (w *Watch) keepMeasured(d *watched, s *result.Sample) {
 	}
 	if d.measured == 0 && isRanked(d.cell) {
 		g := rankedWith(d.cell)
-		w.rivals[g] = append(w.rivals[g], d)
+		w.ranked[g] = append(w.ranked[g], d)
 	}
 	for len(d.logs) < s.Block {
 		d.logs = append(d.logs, math.NaN())
@@ -109,7 +109,7 @@ func firstMetric(s *result.Sample) string {
 	return ""
 }
 
-// forget makes the next look begin anew with all that leans on a cell's values.
+// forget makes the next look recompute all that depends on a cell's values.
 func (w *Watch) forget(d *watched) {
 	for _, e := range w.all {
 		if e == d || e.base == d {
@@ -132,7 +132,7 @@ func (d *watched) at(block int) float64 {
 }
 
 // add looks at the blocks up to n of a series.
-func (r *running) add(c *campaign, n int, at func(block int) float64) {
+func (r *running) add(c *dataset, n int, at func(block int) float64) {
 	for r.upTo < n {
 		r.upTo++
 		v := at(r.upTo)
@@ -140,7 +140,7 @@ func (r *running) add(c *campaign, n int, at func(block int) float64) {
 			continue
 		}
 		r.take(v)
-		if r.met == 0 && c.meets(r.moments()) {
+		if r.met == 0 && c.reachesTarget(r.moments()) {
 			r.met = r.n
 		}
 	}
@@ -213,7 +213,7 @@ func (w *Watch) progress(d *watched, n int) Progress {
 // open.
 func (w *Watch) keepOpenRanks(n int, out map[result.Cell]Progress) {
 	tie := 2 * w.c.logTarget()
-	for _, in := range w.rivals {
+	for _, in := range w.ranked {
 		var pairings []pairing
 		var all []moments
 		var ps []float64

@@ -122,7 +122,7 @@ func TestLooksCostTheSame(t *testing.T) {
 	}
 }
 
-// TestOpenRanksAreMeasuredOn: two networks meet the target before they are told apart;
+// TestOpenRanksAreMeasuredOn: two networks reach the target before they differ significantly;
 // with UntilRanked they go on until they are, and two that are alike end as a tie.
 func TestOpenRanksAreMeasuredOn(t *testing.T) {
 	const target, noise = 0.04, 0.06
@@ -157,8 +157,8 @@ func TestOpenRanksAreMeasuredOn(t *testing.T) {
 			t.Errorf("%s: done at block %d by the target, at %d with ranks", test.name, doneEarly, doneLate)
 		}
 		pair := Analyse(samples, ranked).Rankings[0].Pairs[0]
-		if pair.ToldApart == test.tie {
-			t.Errorf("%s: told apart %v in the end: %+v", test.name, pair.ToldApart, pair)
+		if pair.Significant == test.tie {
+			t.Errorf("%s: significant %v in the end: %+v", test.name, pair.Significant, pair)
 		}
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestBackground: connections beside the measured ones carry their rate and are
-// counted apart, beside a stream and beside round trips.
+// TestBackground: connections next to the measured ones carry their rate and are
+// counted separately, next to a stream and to round trips.
 func TestBackground(t *testing.T) {
 	const n = 20
 	for _, test := range []string{TCPStream, TCPRR} {

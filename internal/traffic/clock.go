@@ -33,7 +33,7 @@ func newWindow(cfg Config) *window {
 	return &window{warmup: int64(cfg.Warmup), length: int64(cfg.Window), open: make(chan struct{})}
 }
 
-// first tells of a first byte, of whichever stream, and gives the window.
+// first notes a first byte, of whichever stream, and returns the window.
 func (w *window) first(now int64) (begin, end int64) {
 	if w.begin.CompareAndSwap(0, now+w.warmup) {
 		close(w.open)

@@ -2,14 +2,14 @@ package traffic
 
 // Where the two ends of a run are placed (Config.Placement).
 const (
-	// PlaceFree leaves both ends to the scheduler.
-	PlaceFree = ""
-	// PlaceSame has both ends on one CPU: what is measured is the cost of the path
+	// CPUsFree leaves both ends to the scheduler.
+	CPUsFree = ""
+	// CPUsSame has both ends on one CPU: what is measured is the cost of the path
 	// alone, without waking another CPU and without a second one sharing the work.
-	PlaceSame = "same"
-	// PlaceApart has each end on one CPU of its own: on one machine different
+	CPUsSame = "same"
+	// CPUsApart has each end on one CPU of its own: on one machine different
 	// cores of one NUMA node, no hyperthread siblings.
-	PlaceApart = "apart"
+	CPUsApart = "apart"
 )
 
 // The names of conditions in a report.

@@ -14,10 +14,10 @@ const (
 	maxMessage     = 1 << 20
 	maxDatagram    = 65507 // the largest payload of a UDP datagram over IPv4
 	maxBurst       = 1024
-	loadProbeBytes = 64 // of the round trips beside a stream
+	loadProbeBytes = 64 // of the round trips of latency_under_load
 	wordBytes      = 8  // of a datagram, which begins with its number
 	// idleLimit is how long a half waits without hearing from the other before
-	// it gives up: a fault must be told within 5 s.
+	// it gives up: a fault must be reported within 5 s.
 	idleLimit = 3 * time.Second
 	// pollInterval bounds every blocking system call.
 	pollInterval = 100 * time.Millisecond
@@ -66,7 +66,7 @@ func (c Config) token() ([tokenBytes]byte, error) {
 	return t, nil
 }
 
-// Validate tells what cannot be run, and what could instead.
+// Validate reports what cannot be run, and what could instead.
 func (c Config) Validate() error {
 	if _, err := c.token(); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (c Config) validateFactors() error {
 	case c.burst() > 1 && c.RatePerSecond > 0:
 		return errors.New("an open loop sends when it is time: it takes no burst")
 	case c.Test == UDPRR && (c.burst() > 1 || c.RatePerSecond > 0) && min(c.MessageBytes, c.responseBytes()) < wordBytes:
-		return fmt.Errorf("udp_rr with a burst or a rate needs %d bytes in request and response, to tell which answers which", wordBytes)
+		return fmt.Errorf("udp_rr with a burst or a rate needs %d bytes in request and response, to match answers to requests", wordBytes)
 	case c.BackgroundStreams > 0 && (c.Test != TCPStream && c.Test != TCPRR || c.Direction != Forward):
 		return fmt.Errorf("%s: background_streams are for tcp_stream, client to server, and tcp_rr", c.Test)
 	case c.Sliced && !c.Sliceable():

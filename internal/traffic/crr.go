@@ -20,7 +20,7 @@ import (
 // be used again at once.
 
 // crrAsker makes one connection after the other.
-type crrAsker struct {
+type crrRequester struct {
 	*run
 	server    netip.AddrPort
 	req, resp []byte
@@ -31,7 +31,7 @@ type crrAsker struct {
 func (r *run) callCRR(server netip.AddrPort) ([]worker, error) {
 	var workers []worker
 	for range r.cfg.Streams {
-		workers = append(workers, &crrAsker{
+		workers = append(workers, &crrRequester{
 			run: r, server: server, latency: newRecorder(),
 			req:  append(r.token[:], make([]byte, r.cfg.requestBytes())...),
 			resp: make([]byte, r.cfg.responseBytes()+1),
@@ -40,7 +40,7 @@ func (r *run) callCRR(server netip.AddrPort) ([]worker, error) {
 	return workers, nil
 }
 
-func (a *crrAsker) work() error {
+func (a *crrRequester) work() error {
 	addr, family := sockaddr(a.server)
 	var begin, end int64
 	for !a.stopped.Load() {
@@ -64,7 +64,7 @@ func (a *crrAsker) work() error {
 }
 
 // transact is one connection from beginning to end.
-func (a *crrAsker) transact(family int, addr []byte) error {
+func (a *crrRequester) transact(family int, addr []byte) error {
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
 	if err != nil {
 		return fmt.Errorf("socket: %w", err)
@@ -110,7 +110,7 @@ func connecting(e unix.Errno) bool {
 	return e == unix.EINPROGRESS || e == unix.EALREADY || e == unix.EINTR || e == unix.EAGAIN
 }
 
-func (a *crrAsker) report(t *tally) {
+func (a *crrRequester) report(t *tally) {
 	count(&t.transactions, a.n)
 	t.latency = append(t.latency, a.latency)
 }
@@ -173,7 +173,7 @@ func (s *crrServer) work() (err error) {
 		now := nanotime()
 		var idle bool
 		var err error
-		if s.calm() {
+		if s.unsuspicious() {
 			if conn := s.accept(); conn >= 0 {
 				err = s.one(conn)
 			} else {
@@ -194,7 +194,7 @@ func (s *crrServer) work() (err error) {
 	return nil
 }
 
-// starting tells that the client may still be on its way.
+// starting reports that the client may still be on its way.
 func (s *crrServer) starting(now int64) bool {
 	return s.recv.begin.Load() == 0 && now-s.began <= int64(firstWait)
 }

@@ -14,9 +14,9 @@ import (
 const (
 	crrPending = 1024 // connections without a whole request, per thread
 	crrEvents  = 64
-	// waryTime is how long a server expects more strangers after one that said
+	// suspectTime is how long a server expects more strangers after one that sent
 	// nothing.
-	waryTime = int64(10 * time.Second)
+	suspectTime = int64(10 * time.Second)
 )
 
 // crrGate holds the connections of one thread whose request is not whole, and waits for
@@ -29,7 +29,7 @@ type crrGate struct {
 	events          []unix.EpollEvent
 	conns           map[int32]crrConn
 	order           []crrArrival // oldest first; those no longer in conns are passed over
-	wary            int64        // until when to wait for all at once; 0: no stranger came
+	suspectUntil    int64        // wait for all at once until then; 0: no stranger came
 	swept           int64
 	// serve answers a whole request, whose first byte is mark.
 	serve func(fd int32, mark byte) error
@@ -42,10 +42,10 @@ type crrConn struct {
 	since int64
 }
 
-// ours tells whether a connection has given the token: read refuses any other.
-func (c crrConn) ours() bool { return c.got >= tokenBytes }
+// hasToken reports whether a connection has sent the token: read refuses a wrong one.
+func (c crrConn) hasToken() bool { return c.got >= tokenBytes }
 
-// crrArrival names a connection; since tells it from an earlier one of its number.
+// crrArrival names a connection; since distinguishes it from an earlier one of its number.
 type crrArrival struct {
 	fd    int32
 	since int64
@@ -64,7 +64,7 @@ func (g *crrGate) open() (err error) {
 
 func (g *crrGate) close() error {
 	for fd, c := range g.conns {
-		if c.ours() { // of a client that was ended
+		if c.hasToken() { // of a client that was ended
 			closeNow(int(fd))
 			continue
 		}
@@ -73,9 +73,9 @@ func (g *crrGate) close() error {
 	return unix.Close(g.epoll)
 }
 
-// calm tells that no connection waits and no stranger was silent lately.
-func (g *crrGate) calm() bool {
-	return len(g.conns) == 0 && (g.wary == 0 || nanotime() >= g.wary)
+// unsuspicious reports whether no connection waits and no stranger was silent lately.
+func (g *crrGate) unsuspicious() bool {
+	return len(g.conns) == 0 && (g.suspectUntil == 0 || nanotime() >= g.suspectUntil)
 }
 
 // one waits for the request of a connection and serves it. One that says nothing for as
@@ -104,7 +104,7 @@ func (g *crrGate) one(fd int32) error {
 		now := nanotime()
 		c := crrConn{got: got, since: now}
 		copy(c.head[:], g.req[:got])
-		g.conns[fd], g.wary = c, now+waryTime
+		g.conns[fd], g.suspectUntil = c, now+suspectTime
 		return g.keep(fd, now)
 	}
 	err := g.serve(fd, g.req[tokenBytes])
@@ -112,7 +112,7 @@ func (g *crrGate) one(fd int32) error {
 	return err
 }
 
-// all serves whatever is ready. It tells whether nothing was.
+// all serves whatever is ready. It reports whether nothing was.
 func (g *crrGate) all(now int64) (idle bool, err error) {
 	n, err := unix.EpollWait(g.epoll, g.events, int(pollInterval.Milliseconds()))
 	if err != nil && err != unix.EINTR {
@@ -181,7 +181,7 @@ func (g *crrGate) keep(conn int32, now int64) error {
 	return nil
 }
 
-// waits tells whether the request of an arrival is not whole.
+// waits reports whether the request of an arrival is not whole.
 func (g *crrGate) waits(a crrArrival) bool {
 	c, open := g.conns[a.fd]
 	return open && c.since == a.since
@@ -194,13 +194,13 @@ func (g *crrGate) evict() error {
 		g.order = g.order[1:]
 	}
 	for i, a := range g.order {
-		if !g.waits(a) || g.conns[a.fd].ours() {
+		if !g.waits(a) || g.conns[a.fd].hasToken() {
 			continue
 		}
 		if err := g.read(a.fd, unix.MSG_DONTWAIT); err != nil {
 			return err
 		}
-		if g.waits(a) && g.conns[a.fd].ours() {
+		if g.waits(a) && g.conns[a.fd].hasToken() {
 			continue
 		}
 		if g.waits(a) {
@@ -253,7 +253,7 @@ func (g *crrGate) refuse(fd int32) {
 // sweep refuses connections that take too long to give the token.
 func (g *crrGate) sweep(now int64) {
 	for fd, c := range g.conns {
-		if !c.ours() && now-c.since > int64(greetWait) {
+		if !c.hasToken() && now-c.since > int64(greetWait) {
 			g.refuse(fd)
 		}
 	}

@@ -44,8 +44,8 @@ func putToken(p []byte, token *[tokenBytes]byte) {
 	}
 }
 
-// ours tells whether a datagram carries the run's token, as far as it has room.
-func ours(p []byte, token uint64) bool {
+// hasToken reports whether a datagram carries the run's token, as far as it has room.
+func hasToken(p []byte, token uint64) bool {
 	return len(p) < headerBytes || binary.LittleEndian.Uint64(p[2*wordBytes:]) == token
 }
 
@@ -58,12 +58,12 @@ func word(p []byte) uint64 {
 
 func sentAt(p []byte) int64 { return int64(binary.LittleEndian.Uint64(p[wordBytes:])) }
 
-// Control datagrams set a flow up and end it. They may be lost: each is said
-// again until it is answered, or until time tells.
+// Control datagrams set a flow up and end it. They may be lost: each is sent
+// again until it is answered, or until the time is over.
 const (
 	controlBytes = 32
 
-	helloControl = 1 // client to server: the flow's place in roles
+	helloControl = 1 // client to server: the flow's index in roles
 	ackControl   = 2 // server to client: all flows have come
 	goControl    = 3 // receiver to sender: begin
 	aliveControl = 4 // receiver to sender: still here
@@ -89,7 +89,7 @@ func (r *run) readControl(p []byte) (kind byte, index int) {
 	return p[0] >> flagBits, int(binary.LittleEndian.Uint32(p[wordBytes+tokenBytes:]))
 }
 
-// seen tells new datagrams from duplicates and late ones, over the last
+// seen distinguishes new datagrams from duplicates and late ones, over the last
 // seenBits numbers.
 type seen struct {
 	next uint64 // one more than the highest number

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// FuzzSeen holds the window of numbers against a set that forgets nothing.
+// FuzzSeen compares the window of numbers with a set that forgets nothing.
 func FuzzSeen(f *testing.F) {
 	f.Add([]byte{0, 1, 1, 2, 5, 3, 3, 200, 0})
 	f.Add([]byte{255, 255, 0, 255, 1, 128, 128, 7})

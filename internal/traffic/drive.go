@@ -39,7 +39,7 @@ func Drive(ctx context.Context, cfg Config, server netip.AddrPort, h Hooks) (Rep
 	return r.do(ctx, workers, main, h)
 }
 
-// sendsOnly tells that the driving half receives nothing that is measured.
+// sendsOnly reports that the driving half receives nothing that is measured.
 func (r *run) sendsOnly() bool {
 	return (r.cfg.Test == TCPStream || r.cfg.Test == UDPStream) && r.cfg.Direction == Forward
 }
@@ -79,7 +79,7 @@ func (r *run) askTCP(fd int) []worker {
 	if r.cfg.RatePerSecond > 0 {
 		return newTCPSchedule(r, fd)
 	}
-	return []worker{newTCPAsker(r, fd)}
+	return []worker{newTCPRequester(r, fd)}
 }
 
 func closeFDs(fds []int) error {

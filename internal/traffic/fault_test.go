@@ -151,13 +151,13 @@ func TestStrangers(t *testing.T) {
 				served <- err
 			}()
 			address := fmt.Sprintf("127.0.0.1:%d", s.Port())
-			var crowd sync.WaitGroup
+			var dialing sync.WaitGroup
 			stop := make(chan struct{})
 			for i := range 8 {
-				crowd.Add(1)
+				dialing.Add(1)
 				go func() {
-					defer crowd.Done()
-					harass(address, strangers/8, i%2 == 0, stop)
+					defer dialing.Done()
+					sendStrangers(address, strangers/8, i%2 == 0, stop)
 				}()
 			}
 			time.Sleep(20 * time.Millisecond)
@@ -170,7 +170,7 @@ func TestStrangers(t *testing.T) {
 			if err := within(t, "the server", 6*time.Second, served); err != nil {
 				t.Fatalf("the server: %v", err)
 			}
-			crowd.Wait()
+			dialing.Wait()
 			if report.Strangers < 100 {
 				t.Errorf("only %d strangers were refused", report.Strangers)
 			}
@@ -181,14 +181,14 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// harass makes n connections; half of all strangers keep theirs open.
-func harass(address string, n int, silent bool, stop <-chan struct{}) {
+// sendStrangers opens n connections; half of all strangers keep theirs open.
+func sendStrangers(address string, n int, silent bool, stop <-chan struct{}) {
 	var open []net.Conn
-crowd:
+dial:
 	for range n {
 		select {
 		case <-stop:
-			break crowd
+			break dial
 		default:
 		}
 		c, err := net.DialTimeout("tcp", address, time.Second)

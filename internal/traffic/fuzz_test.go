@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzGreeting: a connection is let in by the run's token and a free place alone; whatever
+// FuzzGreeting: a connection is let in only by the run's token and an index that is still free; whatever
 // else it says, it is turned away, and nothing waits for it.
 func FuzzGreeting(f *testing.F) {
 	const expected = 4
@@ -47,21 +47,21 @@ func FuzzGreeting(f *testing.F) {
 		if err := client.CloseWrite(); err != nil {
 			t.Fatal(err)
 		}
-		d := &door{run: r, expected: expected, seen: map[int]bool{2: true}, pending: []*net.TCPConn{conn}}
+		d := &acceptor{run: r, expected: expected, seen: map[int]bool{2: true}, pending: []*net.TCPConn{conn}}
 		index, ok := d.greet(conn)
 		ours := len(said) >= greetingBytes && bytes.Equal(said[:tokenBytes], r.token[:])
-		place := uint32(expected)
+		at := uint32(expected)
 		if ours {
-			place = binary.LittleEndian.Uint32(said[tokenBytes:])
+			at = binary.LittleEndian.Uint32(said[tokenBytes:])
 		}
-		if want := ours && place < expected && place != 2; ok != want || ok && index != int(place) {
-			t.Errorf("%x: place %d, let in %v; want place %d, %v", said, index, ok, place, want)
+		if want := ours && at < expected && at != 2; ok != want || ok && index != int(at) {
+			t.Errorf("%x: at %d, let in %v; want at %d, %v", said, index, ok, at, want)
 		}
 		if len(d.pending) > 0 {
 			t.Errorf("%x: it still waits", said)
 		}
 		if ok && !d.seen[index] {
-			t.Errorf("%x: its place is still free", said)
+			t.Errorf("%x: its at is still free", said)
 		}
 	})
 }

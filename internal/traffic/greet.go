@@ -19,7 +19,7 @@ import (
 )
 
 // A TCP data connection begins with a greeting: the run's token and the
-// connection's place in roles. When all connections of the run have come, the
+// connection's index in roles. When all connections of the run are open, the
 // server answers each with one byte, and traffic begins.
 
 const (
@@ -27,7 +27,7 @@ const (
 	// greetWait is how long a connection may take to greet.
 	greetWait = 2 * time.Second
 	// pendingLimit is how many connections may be without a greeting at once;
-	// the oldest that has said nothing is closed then. A client of ours greets
+	// the oldest that has sent nothing is closed then. A client of this run greets
 	// at once.
 	pendingLimit = 1024
 	// firstWait is how long a server waits for its client, gatherWait for the
@@ -40,8 +40,8 @@ func greeting(token [tokenBytes]byte, index int) []byte {
 	return binary.LittleEndian.AppendUint32(token[:], uint32(index))
 }
 
-// door accepts connections, lets those in that greet, and counts the others.
-type door struct {
+// acceptor accepts connections, keeps those that send this run's greeting, and counts the others.
+type acceptor struct {
 	run      *run
 	l        *net.TCPListener
 	expected int
@@ -81,7 +81,7 @@ func listenTCP(ctx context.Context, cfg Config) (*net.TCPListener, error) {
 }
 
 // open accepts until the listener is closed.
-func (d *door) open() {
+func (d *acceptor) open() {
 	for {
 		conn, err := d.l.AcceptTCP()
 		if errors.Is(err, net.ErrClosed) {
@@ -102,7 +102,7 @@ func (d *door) open() {
 }
 
 // admit waits for a greeting without holding up the others.
-func (d *door) admit(conn *net.TCPConn) {
+func (d *acceptor) admit(conn *net.TCPConn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.pending) >= pendingLimit {
@@ -125,7 +125,7 @@ func (d *door) admit(conn *net.TCPConn) {
 // evict closes the oldest connection that has nothing to be read. One that has
 // is left to its goroutine, which a busy machine may not have run yet: it may be
 // our client's.
-func (d *door) evict() {
+func (d *acceptor) evict() {
 	for i, c := range d.pending {
 		if readable(c) {
 			continue
@@ -136,7 +136,7 @@ func (d *door) evict() {
 	}
 }
 
-// readable tells that bytes, or the end, wait to be read.
+// readable reports that bytes, or the end, wait to be read.
 func readable(c syscall.Conn) bool {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -150,7 +150,7 @@ func readable(c syscall.Conn) bool {
 	return err == nil && peekErr == nil
 }
 
-func (d *door) greet(conn *net.TCPConn) (int, bool) {
+func (d *acceptor) greet(conn *net.TCPConn) (int, bool) {
 	var got [greetingBytes]byte
 	err := conn.SetReadDeadline(time.Now().Add(greetWait))
 	if err == nil {
@@ -176,7 +176,7 @@ func (d *door) greet(conn *net.TCPConn) (int, bool) {
 }
 
 // gather waits until all connections have come, and answers them.
-func (d *door) gather(ctx context.Context) ([]*net.TCPConn, error) {
+func (d *acceptor) gather(ctx context.Context) ([]*net.TCPConn, error) {
 	conns := make([]*net.TCPConn, d.expected)
 	fail := func(err error) ([]*net.TCPConn, error) {
 		return nil, errors.Join(err, closeAll(conns))

@@ -15,7 +15,7 @@ const (
 )
 
 // recorder takes latencies in nanoseconds: the histogram for percentiles, and
-// the exact moments beside it. The moments are kept about the first value, so
+// the exact moments in addition. The moments are kept about the first value, so
 // that their sums lose no digits.
 type recorder struct {
 	hist       *hdrhistogram.Histogram

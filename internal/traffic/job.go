@@ -78,7 +78,7 @@ type JobConfig struct {
 	Warmup time.Duration `json:"warmup_nanoseconds"`
 	Window time.Duration `json:"window_nanoseconds"`
 	// Placement chooses the rank's CPU, and LocalRank is its place among the ranks of
-	// its machine, from 0: see placeRank.
+	// its machine, from 0: see chooseRankCPU.
 	Placement string `json:"placement,omitempty"`
 	LocalRank int    `json:"local_rank"`
 	// CongestionControl is as in Config.
@@ -175,19 +175,19 @@ func (c JobConfig) validateMessage() error {
 	return nil
 }
 
-// placeRank chooses the CPU of a rank among those that this process may use: for
-// PlaceSame one for all ranks of a machine, for PlaceApart each its own, in turn from the
+// chooseRankCPU chooses the CPU of a rank among those that this process may use: for
+// CPUsSame one for all ranks of a machine, for CPUsApart each its own, in turn from the
 // last one, so that ranks share CPUs where they are more than these. nil leaves the rank
 // to the scheduler.
-func placeRank(placement string, local int, allowed []int) ([]int, error) {
+func chooseRankCPU(placement string, local int, allowed []int) ([]int, error) {
 	last := len(allowed) - 1
 	switch {
-	case placement == PlaceFree:
+	case placement == CPUsFree:
 		return nil, nil
-	case placement == PlaceSame:
+	case placement == CPUsSame:
 		return []int{allowed[last]}, nil
-	case placement == PlaceApart:
+	case placement == CPUsApart:
 		return []int{allowed[last-local%len(allowed)]}, nil
 	}
-	return nil, fmt.Errorf("unknown placement %q (known: %s, %s, or none for the scheduler's choice)", placement, PlaceSame, PlaceApart)
+	return nil, fmt.Errorf("unknown placement %q (known: %s, %s, or none for the scheduler's choice)", placement, CPUsSame, CPUsApart)
 }

@@ -29,7 +29,7 @@ func (j *Job) call(ctx context.Context, below []netip.AddrPort) ([]*net.TCPConn,
 	if ctx.Err() != nil {
 		return conns, context.Cause(ctx)
 	}
-	if err := j.uncalled(below, errs); err != nil {
+	if err := j.failedCalls(below, errs); err != nil {
 		return conns, err
 	}
 	stop := context.AfterFunc(ctx, func() {
@@ -58,8 +58,8 @@ func (j *Job) call(ctx context.Context, below []netip.AddrPort) ([]*net.TCPConn,
 	return conns, nil
 }
 
-// uncalled is the error of calls that were not taken; nil where all were.
-func (j *Job) uncalled(below []netip.AddrPort, errs []error) error {
+// failedCalls is the error of the connections that could not be opened; nil if all were.
+func (j *Job) failedCalls(below []netip.AddrPort, errs []error) error {
 	e := &JobError{}
 	var reasons []string
 	for i, err := range errs {
@@ -87,8 +87,8 @@ func timedOut(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// missing is the error of a rank that not all ranks above it have called.
-func (j *Job) missing(ctx context.Context, d *door, err error) error {
+// missing is the error of a rank to which not all higher ranks have connected.
+func (j *Job) missing(ctx context.Context, d *acceptor, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -104,9 +104,9 @@ func (j *Job) missing(ctx context.Context, d *door, err error) error {
 	return e
 }
 
-// dialAs opens a connection and greets with the token and a place in the list of those
-// that the other end expects.
-func dialAs(ctx context.Context, r *run, address netip.AddrPort, place int) (*net.TCPConn, error) {
+// dialAs opens a connection and greets with the token and its index in the list of the
+// connections that the other end expects.
+func dialAs(ctx context.Context, r *run, address netip.AddrPort, index int) (*net.TCPConn, error) {
 	d := net.Dialer{Timeout: gatherWait, KeepAlive: -1, Control: func(_, _ string, c syscall.RawConn) error {
 		var tuneErr error
 		err := c.Control(func(fd uintptr) { tuneErr = tuneTCP(int(fd), r.cfg, roundTrips) })
@@ -117,15 +117,15 @@ func dialAs(ctx context.Context, r *run, address netip.AddrPort, place int) (*ne
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.Write(greeting(r.token, place)); err != nil {
+	if _, err := c.Write(greeting(r.token, index)); err != nil {
 		return nil, errors.Join(fmt.Errorf("greet: %w", err), c.Close())
 	}
 	return c.(*net.TCPConn), nil
 }
 
-// turnAway closes the connections that came when nobody gathered them any more, so that
-// their ranks see it at once.
-func (d *door) turnAway() {
+// turnAway closes the connections that arrived after gathering had ended, so that their
+// ranks notice at once.
+func (d *acceptor) turnAway() {
 	for {
 		select {
 		case a := <-d.arrived:

@@ -10,17 +10,17 @@ import (
 // What ranks send is known to all of them, so that each can check at the end that it has
 // what the operation defines.
 
-// contentByte is byte k of the block that a rank has for a place: another rank, or a side.
-func contentByte(rank, place, k int) byte {
-	x := uint32(rank+1)*0x9e3779b1 ^ uint32(place+1)*0x85ebca6b ^ uint32(k+1)*0xc2b2ae35
+// contentByte is byte k of the block that a rank has for a target: another rank, or a side.
+func contentByte(rank, target, k int) byte {
+	x := uint32(rank+1)*0x9e3779b1 ^ uint32(target+1)*0x85ebca6b ^ uint32(k+1)*0xc2b2ae35
 	x ^= x >> 15
 	x *= 0x2c1b3c6d
 	return byte(x >> 24)
 }
 
-func fillBlock(block []byte, rank, place int) {
+func fillBlock(block []byte, rank, target int) {
 	for k := range block {
-		block[k] = contentByte(rank, place, k)
+		block[k] = contentByte(rank, target, k)
 	}
 }
 
@@ -35,8 +35,8 @@ func fillInput(cfg JobConfig, in []byte) {
 			binary.NativeEndian.PutUint32(in[e*reduceBytes:], addend(cfg.Rank, e))
 		}
 	case AllToAll, Incast, Outcast, HaloExchange:
-		for place := range len(in) / m {
-			fillBlock(in[place*m:(place+1)*m], cfg.Rank, place)
+		for target := range len(in) / m {
+			fillBlock(in[target*m:(target+1)*m], cfg.Rank, target)
 		}
 	}
 }
@@ -47,9 +47,9 @@ func addend(rank, e int) uint32 { return uint32(rank+1)*0x01000193 + uint32(e)*0
 // checkOutput compares what a rank has at the end with what the operation defines.
 func checkOutput(cfg JobConfig, out []byte) error {
 	m := cfg.MessageBytes
-	block := func(at, rank, place int) error {
+	block := func(at, rank, target int) error {
 		for k, got := range out[at*m : (at+1)*m] {
-			if want := contentByte(rank, place, k); got != want {
+			if want := contentByte(rank, target, k); got != want {
 				return fmt.Errorf("%s: byte %d of what rank %d has of rank %d is %#x, and %#x was sent", cfg.Test, k, cfg.Rank, rank, got, want)
 			}
 		}

@@ -79,7 +79,7 @@ func (k *rank) decide(l *loop, now int64) phase {
 
 // timed records how long the rank's part took, and gives it for the synchronisation. A
 // part without an end that its rank sees counts nothing: senders of incast and the root
-// of outcast are through when the kernel has the bytes. The root of incast tells of the
+// of outcast are through when the kernel has the bytes. The root of incast reports the
 // rank whose flow was the last to end.
 func (k *rank) timed(l *loop, now phase, begin, end int64) agreed {
 	mine := agreed{slowest: k.cfg.Rank, took: end - begin}

@@ -35,7 +35,7 @@ func JoinJob(cfg JobConfig) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.cpus, err = placeRank(cfg.Placement, cfg.LocalRank, allowed); err != nil {
+	if r.cpus, err = chooseRankCPU(cfg.Placement, cfg.LocalRank, allowed); err != nil {
 		return nil, err
 	}
 	l, err := listenTCP(context.Background(), base)
@@ -68,7 +68,7 @@ func (j *Job) Run(ctx context.Context, ranks []netip.AddrPort) (JobReport, error
 	stop := context.AfterFunc(ctx, func() { j.run.fail(context.Cause(ctx)) })
 	defer stop()
 	higher := j.cfg.Ranks - 1 - j.cfg.Rank
-	d := &door{run: j.run, l: j.l, expected: higher, arrived: make(chan arrival, higher), seen: map[int]bool{}}
+	d := &acceptor{run: j.run, l: j.l, expected: higher, arrived: make(chan arrival, higher), seen: map[int]bool{}}
 	closed := make(chan struct{})
 	go func() { defer close(closed); d.open() }()
 	fds, err := j.connect(ctx, cancel, d, ranks)
@@ -132,7 +132,7 @@ func closeRanks(fds []int) error {
 
 // connect gives a connection to each other rank, by rank: this one calls those below it
 // and is called by those above it. Each call begins with the token.
-func (j *Job) connect(ctx context.Context, cancel context.CancelCauseFunc, d *door, ranks []netip.AddrPort) ([]int, error) {
+func (j *Job) connect(ctx context.Context, cancel context.CancelCauseFunc, d *acceptor, ranks []netip.AddrPort) ([]int, error) {
 	type answer struct {
 		conns []*net.TCPConn
 		err   error

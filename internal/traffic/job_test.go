@@ -87,11 +87,11 @@ func connected(t *testing.T, cfg JobConfig) []*rank {
 	jobs, addresses := joinAll(t, cfg)
 	room(2 * cfg.Ranks)
 	ranks, errs := make([]*rank, len(jobs)), make([]error, len(jobs))
-	var wait, doors sync.WaitGroup
+	var wait, acceptors sync.WaitGroup
 	for i, j := range jobs {
 		higher := cfg.Ranks - 1 - i
-		d := &door{run: j.run, l: j.l, expected: higher, arrived: make(chan arrival, higher), seen: map[int]bool{}}
-		doors.Go(d.open)
+		d := &acceptor{run: j.run, l: j.l, expected: higher, arrived: make(chan arrival, higher), seen: map[int]bool{}}
+		acceptors.Go(d.open)
 		wait.Go(func() {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
@@ -109,7 +109,7 @@ func connected(t *testing.T, cfg JobConfig) []*rank {
 				_ = closeRanks(ranks[i].fds)
 			}
 		}
-		doors.Wait()
+		acceptors.Wait()
 	})
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
@@ -529,11 +529,11 @@ func TestSynchronise(t *testing.T) {
 		ranks := connected(t, sized(JobConfig{Test: Barrier, Algorithm: Dissemination, Token: testToken, Window: time.Second}, n, 0))
 		got := make([]agreed, n)
 		atOnce(t, ranks, func(k *rank) (err error) {
-			say := agreed{slowest: k.cfg.Rank, took: int64(100 * (k.cfg.Rank % 3))}
+			mine := agreed{slowest: k.cfg.Rank, took: int64(100 * (k.cfg.Rank % 3))}
 			if k.cfg.Rank == 0 {
-				say.next = measuring
+				mine.next = measuring
 			}
-			got[k.cfg.Rank], err = k.synchronise(say, 7)
+			got[k.cfg.Rank], err = k.synchronise(mine, 7)
 			return err
 		})
 		want := agreed{next: measuring, slowest: min(2, n-1), took: int64(100 * min(2, n-1))}
@@ -545,22 +545,22 @@ func TestSynchronise(t *testing.T) {
 	}
 }
 
-func TestPlaceRank(t *testing.T) {
+func TestChooseRankCPU(t *testing.T) {
 	allowed := []int{1, 4, 6}
 	for _, c := range []struct {
 		placement string
 		want      [][]int
 	}{
-		{PlaceFree, [][]int{nil, nil}}, {PlaceSame, [][]int{{6}, {6}}}, {PlaceApart, [][]int{{6}, {4}, {1}, {6}}},
+		{CPUsFree, [][]int{nil, nil}}, {CPUsSame, [][]int{{6}, {6}}}, {CPUsApart, [][]int{{6}, {4}, {1}, {6}}},
 	} {
 		for local, want := range c.want {
-			got, err := placeRank(c.placement, local, allowed)
+			got, err := chooseRankCPU(c.placement, local, allowed)
 			if err != nil || !slices.Equal(got, want) {
 				t.Errorf("%q %d: %v %v, want %v", c.placement, local, got, err, want)
 			}
 		}
 	}
-	if _, err := placeRank("near", 0, allowed); err == nil {
+	if _, err := chooseRankCPU("near", 0, allowed); err == nil {
 		t.Error("an unknown placement is accepted")
 	}
 }

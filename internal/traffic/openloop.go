@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An open loop sends requests when they are due, whatever became of those
+// An open loop sends requests when they are due, whatever happened to those
 // before. Request k of a stream is due at start + k × interval, and latency
 // counts from there: a stall of the server, the path or this program is seen by
 // every request that it delays (what closed loops leave out: Tene, "coordinated
 // omission"). A request belongs to the window in which it was due.
 
-// openTail is how long requests go on after the window, so that its last ones
-// meet the same load as the others.
+// openTail is how long requests continue after the window, so that its last ones
+// get the same load as the others.
 const openTail = int64(10 * time.Millisecond)
 
 // schedule is one stream of an open loop. Two threads share it: one sends, the

@@ -9,7 +9,7 @@ const (
 	// out in small groups.
 	paceQuantum = int64(100 * time.Microsecond)
 	// paceDebt is how far a stream that was held up catches up; what is older
-	// is given up, and the achieved rate tells.
+	// is given up, and the achieved rate shows it.
 	paceDebt = int64(100 * time.Millisecond)
 )
 

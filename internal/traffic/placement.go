@@ -14,15 +14,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Place chooses the CPUs of one end on this machine, among those that this process
+// ChooseCPUs chooses the CPUs of one end on this machine, among those that this process
 // may use. Both ends of a run that share a machine choose by the same rule, so
-// that they need not talk to each other. nil leaves the end to the scheduler.
-func Place(placement string, server bool) ([]int, error) {
-	return place("/sys/devices/system", placement, server)
+// that they need no agreement. nil leaves the end to the scheduler.
+func ChooseCPUs(placement string, server bool) ([]int, error) {
+	return chooseCPUs("/sys/devices/system", placement, server)
 }
 
-func place(sys, placement string, server bool) ([]int, error) {
-	if placement == PlaceFree {
+func chooseCPUs(sys, placement string, server bool) ([]int, error) {
+	if placement == CPUsFree {
 		return nil, nil
 	}
 	allowed, err := allowedCPUs()
@@ -37,10 +37,10 @@ func place(sys, placement string, server bool) ([]int, error) {
 func choose(sys string, allowed []int, placement string, server bool) ([]int, error) {
 	client := allowed[len(allowed)-1]
 	switch {
-	case placement == PlaceSame, placement == PlaceApart && !server:
+	case placement == CPUsSame, placement == CPUsApart && !server:
 		return []int{client}, nil
-	case placement != PlaceApart:
-		return nil, fmt.Errorf("unknown placement %q (known: %s, %s, or none for the scheduler's choice)", placement, PlaceSame, PlaceApart)
+	case placement != CPUsApart:
+		return nil, fmt.Errorf("unknown placement %q (known: %s, %s, or none for the scheduler's choice)", placement, CPUsSame, CPUsApart)
 	}
 	at := topologyOf(sys, client)
 	for _, cpu := range slices.Backward(allowed[:len(allowed)-1]) {
@@ -51,17 +51,17 @@ func choose(sys string, allowed []int, placement string, server bool) ([]int, er
 	return nil, errors.New("cpus: apart needs two cores of one NUMA node, and this process may use fewer: choose same or free")
 }
 
-// PlaceRanks chooses the CPUs of a program that starts ranks of a job on this machine:
-// those of its ranks, which are numbered from 0 on each machine, as placeRank has them.
+// ChooseRankCPUs chooses the CPUs of a program that starts ranks of a job on this machine:
+// those of its ranks, which are numbered from 0 on each machine, as chooseRankCPU has them.
 // nil leaves them to the scheduler.
-func PlaceRanks(placement string, ranks []int) ([]int, error) {
+func ChooseRankCPUs(placement string, ranks []int) ([]int, error) {
 	allowed, err := allowedCPUs()
 	if err != nil {
 		return nil, err
 	}
 	var cpus []int
 	for _, local := range ranks {
-		one, err := placeRank(placement, local, allowed)
+		one, err := chooseRankCPU(placement, local, allowed)
 		if err != nil {
 			return nil, err
 		}
@@ -137,7 +137,7 @@ func algorithmOf(fd int) (string, error) {
 	return strings.TrimRight(name, "\x00"), nil
 }
 
-// algorithmToSet is what must be set on each new socket of this place to have the
+// algorithmToSet is what must be set on each new socket in this namespace to have the
 // run's congestion control; "" where new sockets have it already.
 func (r *run) algorithmToSet(family int) (string, error) {
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)

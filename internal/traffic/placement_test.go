@@ -43,15 +43,15 @@ func TestPlacement(t *testing.T) {
 		client, server []int
 		fails          bool
 	}{
-		{"same", two, []int{0, 1}, PlaceSame, []int{1}, []int{1}, false},
-		{"same of one", two, []int{0}, PlaceSame, []int{0}, []int{0}, false},
-		{"apart", two, []int{0, 1}, PlaceApart, []int{1}, []int{0}, false},
-		{"no siblings", threads, []int{0, 1, 2, 3}, PlaceApart, []int{3}, []int{2}, false},
-		{"siblings only", siblingsOnly, []int{0, 1}, PlaceApart, []int{1}, nil, true},
-		{"one NUMA node", sockets, []int{0, 1, 2, 3}, PlaceApart, []int{3}, []int{2}, false},
-		{"across nodes", sockets, []int{0, 2}, PlaceApart, []int{2}, nil, true},
-		{"alone on its node", lastAlone, []int{0, 1, 2, 3}, PlaceApart, []int{3}, nil, true},
-		{"one CPU", two, []int{1}, PlaceApart, []int{1}, nil, true},
+		{"same", two, []int{0, 1}, CPUsSame, []int{1}, []int{1}, false},
+		{"same of one", two, []int{0}, CPUsSame, []int{0}, []int{0}, false},
+		{"apart", two, []int{0, 1}, CPUsApart, []int{1}, []int{0}, false},
+		{"no siblings", threads, []int{0, 1, 2, 3}, CPUsApart, []int{3}, []int{2}, false},
+		{"siblings only", siblingsOnly, []int{0, 1}, CPUsApart, []int{1}, nil, true},
+		{"one NUMA node", sockets, []int{0, 1, 2, 3}, CPUsApart, []int{3}, []int{2}, false},
+		{"across nodes", sockets, []int{0, 2}, CPUsApart, []int{2}, nil, true},
+		{"alone on its node", lastAlone, []int{0, 1, 2, 3}, CPUsApart, []int{3}, nil, true},
+		{"one CPU", two, []int{1}, CPUsApart, []int{1}, nil, true},
 		{"unknown", two, []int{0, 1}, "together", nil, nil, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestPlacement(t *testing.T) {
 			}
 		})
 	}
-	if cpus, err := Place(PlaceFree, true); cpus != nil || err != nil {
+	if cpus, err := ChooseCPUs(CPUsFree, true); cpus != nil || err != nil {
 		t.Errorf("free: %v, %v", cpus, err)
 	}
 }
@@ -97,7 +97,7 @@ func TestSliceable(t *testing.T) {
 }
 
 // A program that starts ranks gets the CPUs of its ranks, each once.
-func TestPlaceRanks(t *testing.T) {
+func TestChooseRankCPUs(t *testing.T) {
 	allowed, err := allowedCPUs()
 	if err != nil {
 		t.Fatal(err)
@@ -112,14 +112,14 @@ func TestPlaceRanks(t *testing.T) {
 		ranks     []int
 		want      []int
 	}{
-		{PlaceApart, []int{0}, allowed[last:]}, {PlaceApart, []int{0, 1, len(allowed)}, two},
-		{PlaceSame, []int{3, 4}, allowed[last:]}, {PlaceFree, []int{0, 1}, nil},
+		{CPUsApart, []int{0}, allowed[last:]}, {CPUsApart, []int{0, 1, len(allowed)}, two},
+		{CPUsSame, []int{3, 4}, allowed[last:]}, {CPUsFree, []int{0, 1}, nil},
 	} {
-		if got, err := PlaceRanks(k.placement, k.ranks); err != nil || !slices.Equal(got, k.want) {
+		if got, err := ChooseRankCPUs(k.placement, k.ranks); err != nil || !slices.Equal(got, k.want) {
 			t.Errorf("%q %v: %v, %v, want %v", k.placement, k.ranks, got, err, k.want)
 		}
 	}
-	if _, err := PlaceRanks("near", []int{0}); err == nil {
+	if _, err := ChooseRankCPUs("near", []int{0}); err == nil {
 		t.Error("an unknown placement was taken")
 	}
 }

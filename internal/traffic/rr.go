@@ -13,7 +13,7 @@ import (
 // tcpAsker is the client of closed-loop round trips on one connection: burst
 // requests are under way at any time. One clock reading ends a round trip and
 // begins the next, so that the latencies of a stream add up to its time.
-type tcpAsker struct {
+type tcpRequester struct {
 	*run
 	fd        int
 	req, resp []byte
@@ -22,11 +22,11 @@ type tcpAsker struct {
 	n         int64
 }
 
-func newTCPAsker(r *run, fd int) *tcpAsker {
-	return &tcpAsker{run: r, fd: fd, req: make([]byte, r.cfg.requestBytes()), resp: make([]byte, max(r.cfg.responseBytes(), streamBuffer)), sent: make([]int64, r.cfg.burst()), latency: newRecorder()}
+func newTCPRequester(r *run, fd int) *tcpRequester {
+	return &tcpRequester{run: r, fd: fd, req: make([]byte, r.cfg.requestBytes()), resp: make([]byte, max(r.cfg.responseBytes(), streamBuffer)), sent: make([]int64, r.cfg.burst()), latency: newRecorder()}
 }
 
-func (a *tcpAsker) work() error {
+func (a *tcpRequester) work() error {
 	defer unix.Close(a.fd) // all that counts was received
 	now := nanotime()
 	for i := range a.sent {
@@ -88,7 +88,7 @@ func (r *run) silence(n int, errno unix.Errno) error {
 }
 
 // ask sends one request.
-func (a *tcpAsker) ask() error { return a.run.sendAll(a.fd, a.req) }
+func (a *tcpRequester) ask() error { return a.run.sendAll(a.fd, a.req) }
 
 // sendAll sends a whole message. It waits as long as the other end takes
 // anything at all.
@@ -110,7 +110,7 @@ func (r *run) sendAll(fd int, message []byte) error {
 	return nil
 }
 
-func (a *tcpAsker) report(t *tally) {
+func (a *tcpRequester) report(t *tally) {
 	count(&t.transactions, a.n)
 	t.latency = append(t.latency, a.latency)
 }

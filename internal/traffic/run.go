@@ -21,7 +21,7 @@ const (
 )
 
 // roles lists the connections or flows of a run; both halves make the same
-// list, and a connection names its place in it.
+// list, and a connection names its index in it.
 func roles(cfg Config) []role {
 	var list []role
 	add := func(r role, n int) {
@@ -62,7 +62,7 @@ type run struct {
 	cpus  []int
 	// in beats when something of the other half came, out when the kernel took
 	// something for it.
-	in, out pulse
+	in, out heartbeat
 	rest    int64 // see restOf
 	// recv is the window of what this half receives (bytes, or responses), send
 	// that of what it sends.
@@ -91,7 +91,7 @@ func newRun(cfg Config, server bool) (*run, error) {
 	}
 	cpus, err := usable(cfg.CPUs)
 	if err == nil && cpus == nil {
-		cpus, err = Place(cfg.Placement, server)
+		cpus, err = ChooseCPUs(cfg.Placement, server)
 	}
 	if err != nil {
 		return nil, err

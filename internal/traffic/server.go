@@ -13,7 +13,7 @@ import (
 type Server struct {
 	run  *run
 	tcp  *net.TCPListener // nil for datagrams
-	udp  *hall            // nil for connections
+	udp  *udpListener     // nil for connections
 	port uint16
 }
 
@@ -26,7 +26,7 @@ func Listen(cfg Config) (*Server, error) {
 	}
 	s := &Server{run: r}
 	if cfg.udp() {
-		if s.udp, err = openHall(r); err != nil {
+		if s.udp, err = openUDPListener(r); err != nil {
 			return nil, err
 		}
 		s.port = s.udp.port
@@ -42,7 +42,7 @@ func Listen(cfg Config) (*Server, error) {
 // Port is the number of the data port.
 func (s *Server) Port() uint16 { return s.port }
 
-// Finish tells that the driving half is through: Run then ends within the time
+// Finish reports that the driving half is through: Run then ends within the time
 // that what is still under way may take.
 func (s *Server) Finish() { s.run.over.Store(true) }
 
@@ -60,7 +60,7 @@ func (s *Server) Run(ctx context.Context, h Hooks) (Report, error) {
 		return s.runCRR(ctx, h)
 	}
 	list := roles(s.run.cfg)
-	d := &door{run: s.run, l: s.tcp, expected: len(list), arrived: make(chan arrival, len(list)), seen: map[int]bool{}}
+	d := &acceptor{run: s.run, l: s.tcp, expected: len(list), arrived: make(chan arrival, len(list)), seen: map[int]bool{}}
 	closed := make(chan struct{})
 	go func() { defer close(closed); d.open() }()
 	workers, err := s.welcome(ctx, d, list)
@@ -85,7 +85,7 @@ func (s *Server) mainWindow() *window {
 	return s.run.recv
 }
 
-func (s *Server) welcome(ctx context.Context, d *door, list []role) ([]worker, error) {
+func (s *Server) welcome(ctx context.Context, d *acceptor, list []role) ([]worker, error) {
 	conns, err := d.gather(ctx)
 	if err != nil {
 		return nil, err

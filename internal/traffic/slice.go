@@ -66,7 +66,7 @@ func (s *Slice) add(o Slice) {
 	s.ServerCPU += o.ServerCPU
 }
 
-// Sliceable tells whether a run can come in slices. Paced traffic, background
+// Sliceable reports whether a run can come in slices. Paced traffic, background
 // streams and latency under load need a steady state that is longer than a slice.
 func (c Config) Sliceable() bool {
 	if c.RateBitsPerSecond > 0 || c.RatePerSecond > 0 || c.BackgroundStreams > 0 || c.ZeroCopy {

@@ -17,7 +17,7 @@ import (
 // trips does; the connection that ends a slice is answered with what was counted.
 
 // crrSliceAsker makes one connection after the other.
-type crrSliceAsker struct {
+type crrSliceRequester struct {
 	*run
 	sliceWorker
 	address []byte
@@ -39,7 +39,7 @@ func (r *run) crrEnds(server netip.AddrPort) ([]sliceEnd, error) {
 	}
 	var ends []sliceEnd
 	for range r.cfg.Streams {
-		a := &crrSliceAsker{
+		a := &crrSliceRequester{
 			run: r, address: address, family: family, server: server, algo: algo, latency: newRecorder(),
 			req:  append(r.token[:], make([]byte, r.cfg.requestBytes())...),
 			resp: make([]byte, r.cfg.responseBytes()+answerBytes),
@@ -48,23 +48,23 @@ func (r *run) crrEnds(server netip.AddrPort) ([]sliceEnd, error) {
 		ends = append(ends, a)
 	}
 	// The path and the token are tried before the first slice.
-	first := ends[0].(*crrSliceAsker)
+	first := ends[0].(*crrSliceRequester)
 	first.bounded = true // nothing ticks for this thread
 	err = first.transact(leadInMark)
 	first.bounded = false
 	return ends, err
 }
 
-func (a *crrSliceAsker) interrupt() {
+func (a *crrSliceRequester) interrupt() {
 	if fd := a.fd.Load(); fd >= 0 {
 		shut(int(fd))
 	}
 }
 
-func (a *crrSliceAsker) release() {}
+func (a *crrSliceRequester) release() {}
 
 // transact is one connection from beginning to end.
-func (a *crrSliceAsker) transact(mark byte) error {
+func (a *crrSliceRequester) transact(mark byte) error {
 	fd, err := unix.Socket(a.family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
 	if err != nil {
 		return fmt.Errorf("socket: %w", err)
@@ -105,10 +105,10 @@ func (a *crrSliceAsker) transact(mark byte) error {
 	return c.readWhole(a.resp[:want])
 }
 
-func (a *crrSliceAsker) marked(mark byte) error { return a.transact(mark) }
+func (a *crrSliceRequester) marked(mark byte) error { return a.transact(mark) }
 
 // exchange makes connections until a time.
-func (a *crrSliceAsker) exchange(now, until int64, record bool) (n, end int64, err error) {
+func (a *crrSliceRequester) exchange(now, until int64, record bool) (n, end int64, err error) {
 	for now < until {
 		start := now
 		if err := a.transact(0); err != nil {
@@ -123,7 +123,7 @@ func (a *crrSliceAsker) exchange(now, until int64, record bool) (n, end int64, e
 	return n, now, nil
 }
 
-func (a *crrSliceAsker) slice(leadIn, length time.Duration, out *Slice) error {
+func (a *crrSliceRequester) slice(leadIn, length time.Duration, out *Slice) error {
 	if err := exchangeSlice(a, leadIn, length, out); err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (a *crrSliceAsker) slice(leadIn, length time.Duration, out *Slice) error {
 	return nil
 }
 
-func (a *crrSliceAsker) finish(t *tally) { t.latency = append(t.latency, a.latency) }
+func (a *crrSliceRequester) finish(t *tally) { t.latency = append(t.latency, a.latency) }
 
 // crrSink serves connections one after the other, until one says nothing: its gate
 // then waits for all at once, for a while. All threads of a server share the listener
@@ -167,7 +167,7 @@ func (s *crrSink) work() (err error) {
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	for !s.stopped.Load() && !s.over.Load() {
-		if !s.calm() {
+		if !s.unsuspicious() {
 			if _, err := s.all(nanotime()); err != nil {
 				return err
 			}

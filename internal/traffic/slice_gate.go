@@ -28,7 +28,7 @@ type sliceGate struct {
 type decision byte
 
 const (
-	untaken decision = iota
+	undecidedTurn decision = iota
 	inTime
 	tooLate
 )
@@ -46,12 +46,12 @@ func (g *sliceGate) begin(turns int) {
 	g.taken = make([]decision, turns)
 }
 
-// takes tells whether a turn is taken. late is what the calling thread found; that of
+// takes reports whether a turn is taken. late is what the calling thread found; that of
 // the first one holds for all.
 func (g *sliceGate) takes(turn int, late bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.taken[turn] == untaken {
+	if g.taken[turn] == undecidedTurn {
 		g.taken[turn] = inTime
 		if late {
 			g.taken[turn] = tooLate

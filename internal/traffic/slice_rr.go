@@ -18,25 +18,25 @@ import (
 
 // tcpSliceAsker is the driving end of round trips on one connection: burst requests
 // are under way at any time.
-type tcpSliceAsker struct {
+type tcpSliceRequester struct {
 	sliceConn
 	req, resp []byte
 	sent      []int64 // when each request under way was sent, a ring
 	latency   *recorder
 }
 
-func newTCPSliceAsker(r *run, fd int) *tcpSliceAsker {
-	return &tcpSliceAsker{sliceConn: sliceConn{run: r, fd: fd}, req: make([]byte, r.cfg.requestBytes()), resp: make([]byte, r.cfg.responseBytes()), sent: make([]int64, r.cfg.burst()), latency: newRecorder()}
+func newTCPSliceRequester(r *run, fd int) *tcpSliceRequester {
+	return &tcpSliceRequester{sliceConn: sliceConn{run: r, fd: fd}, req: make([]byte, r.cfg.requestBytes()), resp: make([]byte, r.cfg.responseBytes()), sent: make([]int64, r.cfg.burst()), latency: newRecorder()}
 }
 
 // ask sends one request with a mark, or with none.
-func (a *tcpSliceAsker) ask(mark byte) error {
+func (a *tcpSliceRequester) ask(mark byte) error {
 	a.req[0] = mark
 	return a.writeWhole(a.req)
 }
 
 // marked is one round trip with a mark.
-func (a *tcpSliceAsker) marked(mark byte) error {
+func (a *tcpSliceRequester) marked(mark byte) error {
 	if err := a.ask(mark); err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (a *tcpSliceAsker) marked(mark byte) error {
 
 // exchange makes round trips until a time, and takes all responses. It records
 // them where record is set.
-func (a *tcpSliceAsker) exchange(now, until int64, record bool) (n, end int64, err error) {
+func (a *tcpSliceRequester) exchange(now, until int64, record bool) (n, end int64, err error) {
 	for i := range a.sent {
 		a.sent[i] = now
 		if err := a.ask(0); err != nil {
@@ -77,7 +77,7 @@ func (a *tcpSliceAsker) exchange(now, until int64, record bool) (n, end int64, e
 	return n, now, nil
 }
 
-func (a *tcpSliceAsker) slice(leadIn, length time.Duration, out *Slice) error {
+func (a *tcpSliceRequester) slice(leadIn, length time.Duration, out *Slice) error {
 	if err := exchangeSlice(a, leadIn, length, out); err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func serverShare(answer []byte, n int64) time.Duration {
 	return time.Duration(cpu * n / (n + 1))
 }
 
-func (a *tcpSliceAsker) finish(t *tally) { t.latency = append(t.latency, a.latency) }
+func (a *tcpSliceRequester) finish(t *tally) { t.latency = append(t.latency, a.latency) }
 
 // tcpSliceEcho is the serving end of round trips on one connection.
 type tcpSliceEcho struct {
@@ -145,12 +145,12 @@ func (e *tcpSliceEcho) work() error {
 func (e *tcpSliceEcho) report(*tally) {}
 
 // Slices of datagrams are marked by control datagrams, as data may be as small as
-// one byte. One that is lost is said again; the number of its slice tells a
+// one byte. One that is lost is sent again; the number of its slice identifies a
 // repetition from the next.
 const (
 	markControl   = 7 // client to server: the lead-in, or the slice, is over
 	answerControl = 8 // server to client: what was counted
-	// markAgain is how long an answer may take before the mark is said again.
+	// markAgain is how long an answer may take before the mark is sent again.
 	markAgain = int64(4 * time.Millisecond)
 	// sliceLoss is when a request of a slice is given up.
 	sliceLoss = 20 * time.Millisecond
@@ -252,7 +252,7 @@ func (m *flowMarks) marked(r *run, fd, index int, number uint64, counted flowAns
 }
 
 // udpSliceAsker is the driving end of round trips of datagrams.
-type udpSliceAsker struct {
+type udpSliceRequester struct {
 	sliceFlow
 	req, resp []byte
 	mask      uint64
@@ -260,14 +260,14 @@ type udpSliceAsker struct {
 	latency   *recorder
 }
 
-func newUDPSliceAsker(r *run, fd, index int) *udpSliceAsker {
-	a := &udpSliceAsker{sliceFlow: sliceFlow{run: r, fd: fd, index: index}, req: make([]byte, r.cfg.requestBytes()), resp: make([]byte, max(r.cfg.responseBytes(), 2*markBytes)), mask: numberMask(min(r.cfg.requestBytes(), r.cfg.responseBytes())), number: firstNumber(1), latency: newRecorder()}
+func newUDPSliceRequester(r *run, fd, index int) *udpSliceRequester {
+	a := &udpSliceRequester{sliceFlow: sliceFlow{run: r, fd: fd, index: index}, req: make([]byte, r.cfg.requestBytes()), resp: make([]byte, max(r.cfg.responseBytes(), 2*markBytes)), mask: numberMask(min(r.cfg.requestBytes(), r.cfg.responseBytes())), number: firstNumber(1), latency: newRecorder()}
 	putToken(a.req, &r.token)
 	return a
 }
 
 // exchange makes round trips until a time. One that takes too long is lost.
-func (a *udpSliceAsker) exchange(now, until int64, record bool) (n, lost, end int64, err error) {
+func (a *udpSliceRequester) exchange(now, until int64, record bool) (n, lost, end int64, err error) {
 	for now < until && !a.stopped.Load() {
 		a.number++
 		if err := a.askNumber(a.fd, a.req, a.number, now); err != nil {
@@ -296,7 +296,7 @@ func (a *udpSliceAsker) exchange(now, until int64, record bool) (n, lost, end in
 	return n, lost, now, nil
 }
 
-func (a *udpSliceAsker) slice(leadIn, length time.Duration, out *Slice) error {
+func (a *udpSliceRequester) slice(leadIn, length time.Duration, out *Slice) error {
 	if now := nanotime(); leadIn > 0 {
 		if _, _, _, err := a.exchange(now, now+int64(leadIn), false); err != nil {
 			return err
@@ -325,7 +325,7 @@ func (a *udpSliceAsker) slice(leadIn, length time.Duration, out *Slice) error {
 	return nil
 }
 
-func (a *udpSliceAsker) finish(t *tally) { t.latency = append(t.latency, a.latency) }
+func (a *udpSliceRequester) finish(t *tally) { t.latency = append(t.latency, a.latency) }
 
 // udpSliceEcho is the serving end of round trips of datagrams.
 type udpSliceEcho struct {
@@ -365,11 +365,11 @@ func (e *udpSliceEcho) work() error {
 		}
 		if e.req[0]&flagControl != 0 && n == controlBytes {
 			if kind, _ := e.readControl(e.req[:n]); kind == helloControl {
-				e.say(e.fd, ackControl, e.index)
+				e.sendControl(e.fd, ackControl, e.index)
 			}
 			continue
 		}
-		if n != e.cfg.requestBytes() || !ours(e.req[:n], token) {
+		if n != e.cfg.requestBytes() || !hasToken(e.req[:n], token) {
 			e.strangers.Add(1)
 			continue
 		}

@@ -163,7 +163,7 @@ func (s *Server) slicedConns(ctx context.Context, list []role) (fds []int, relea
 			s.udp.closeFlows()
 		}, nil
 	}
-	d := &door{run: s.run, l: s.tcp, expected: len(list), arrived: make(chan arrival, len(list)), seen: map[int]bool{}}
+	d := &acceptor{run: s.run, l: s.tcp, expected: len(list), arrived: make(chan arrival, len(list)), seen: map[int]bool{}}
 	closed := make(chan struct{})
 	go func() { defer close(closed); d.open() }()
 	conns, err := d.gather(ctx)
@@ -224,7 +224,7 @@ func (t *crrThread) work() error {
 }
 
 // listen hears and counts strangers until stop is closed.
-func (h *hall) listen(stop <-chan struct{}) {
+func (h *udpListener) listen(stop <-chan struct{}) {
 	for {
 		await(h.fd)
 		select {
@@ -232,7 +232,7 @@ func (h *hall) listen(stop <-chan struct{}) {
 			return
 		default:
 		}
-		if err := h.hear(); err != nil {
+		if err := h.receiveHello(); err != nil {
 			h.r.fail(err)
 			return
 		}

@@ -63,7 +63,7 @@ func openTime(ends []sliceEnd) time.Duration {
 	return longest
 }
 
-// roundTrip is the least that the connection has seen; 0: the kernel does not tell.
+// roundTrip is the least that the connection has seen; 0: the kernel does not report it.
 func (c *sliceConn) roundTrip() time.Duration {
 	info, err := unix.GetsockoptTCPInfo(c.fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil || info.Min_rtt == math.MaxUint32 {
@@ -153,7 +153,7 @@ func (c *sliceConn) drain(buf []byte, rest int64) (bytes int64, mark byte, err e
 // rest is how long a receiver lets bytes gather: not at all where both ends share
 // one CPU, as nobody is woken there while the other sends.
 func (r *run) sliceRest() int64 {
-	if r.cfg.Placement == PlaceSame {
+	if r.cfg.Placement == CPUsSame {
 		return 0
 	}
 	return r.rest
@@ -317,7 +317,7 @@ func (s *tcpSink) work() error {
 	}
 }
 
-// ended tells what the end of a connection means: the run is over, or was ended.
+// ended interprets the end of a connection: the run is over, or was ended.
 func (c *sliceConn) ended(err error) error {
 	if c.stopped.Load() || c.over.Load() || errors.Is(err, errGoneInSlice) || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
 		return nil // the client has the reason, or is through

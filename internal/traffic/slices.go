@@ -134,11 +134,11 @@ func (r *run) openEnds(ctx context.Context, server netip.AddrPort) ([]sliceEnd, 
 		switch {
 		case err != nil:
 		case r.cfg.Test == UDPRR:
-			e = newUDPSliceAsker(r, fd, i)
+			e = newUDPSliceRequester(r, fd, i)
 		case r.cfg.Test == UDPStream:
 			e, err = newUDPSliceSender(r, fd, i)
 		case list[i] == roundTrips:
-			e = newTCPSliceAsker(r, fd)
+			e = newTCPSliceRequester(r, fd)
 		case list[i] == download:
 			e = newTCPSliceReceiver(r, fd)
 		default:

@@ -66,7 +66,7 @@ func TestSlicesCountAllOfTheWork(t *testing.T) {
 		{Test: TCPCRR, MessageBytes: 64, Streams: 1},
 		{Test: TCPCRR, MessageBytes: 1, ResponseBytes: 100, Streams: 3},
 	} {
-		for _, placement := range []string{PlaceFree, PlaceSame, PlaceApart} {
+		for _, placement := range []string{CPUsFree, CPUsSame, CPUsApart} {
 			cfg.Placement = placement
 			t.Run(cfg.Test+cfg.Direction+placement, func(t *testing.T) {
 				client, server, err := slicedRun(t, cfg, someTurns(5))
@@ -76,10 +76,10 @@ func TestSlicesCountAllOfTheWork(t *testing.T) {
 				if len(client.Slices)+client.MissedSlices != 5 || len(client.Slices) == 0 {
 					t.Fatalf("%d slices, %d missed of 5", len(client.Slices), client.MissedSlices)
 				}
-				if placement == PlaceSame && (len(client.CPUs) != 1 || len(server.CPUs) != 1 || client.CPUs[0] != server.CPUs[0]) {
+				if placement == CPUsSame && (len(client.CPUs) != 1 || len(server.CPUs) != 1 || client.CPUs[0] != server.CPUs[0]) {
 					t.Errorf("same: client on %v, server on %v", client.CPUs, server.CPUs)
 				}
-				if placement == PlaceApart && client.CPUs[0] == server.CPUs[0] {
+				if placement == CPUsApart && client.CPUs[0] == server.CPUs[0] {
 					t.Errorf("apart: client on %v, server on %v", client.CPUs, server.CPUs)
 				}
 				var transactions int64
@@ -172,7 +172,7 @@ func TestStreamsOnOneCPUTakeEachTurnTogether(t *testing.T) {
 		{Test: UDPStream, MessageBytes: 64, Streams: 4},
 		{Test: TCPRR, MessageBytes: 64, Streams: 4},
 	} {
-		cfg.Placement = PlaceSame
+		cfg.Placement = CPUsSame
 		t.Run(cfg.Test, func(t *testing.T) {
 			client, _, err := slicedRun(t, cfg, turns)
 			if err != nil {
@@ -240,12 +240,12 @@ func TestOpenTimeIsThatOfRoundTrips(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer file.Close()
-		ends = append(ends, newTCPSliceAsker(&run{}, int(file.Fd())))
+		ends = append(ends, newTCPSliceRequester(&run{}, int(file.Fd())))
 	}
 	if got := openTime(ends); got <= 0 || got > time.Second {
 		t.Errorf("connections on loopback open in %v", got)
 	}
-	if got := openTime([]sliceEnd{ends[0], &udpSliceAsker{}}); got != math.MaxInt64 {
+	if got := openTime([]sliceEnd{ends[0], &udpSliceRequester{}}); got != math.MaxInt64 {
 		t.Errorf("of datagrams nothing is known, and still %v", got)
 	}
 }

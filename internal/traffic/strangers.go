@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// knock is room for one datagram at the hall. It is used again for the next: strangers
-// may send many, and what each left would not be collected before the sample is over.
-type knock struct {
+// datagramBuffer holds one datagram that the shared socket received. It is reused for the
+// next: strangers may send many, and the garbage collector does not run during a sample.
+type datagramBuffer struct {
 	buf  [2 * controlBytes]byte
 	oob  [256]byte
 	from unix.RawSockaddrAny
@@ -19,8 +19,8 @@ type knock struct {
 	hdr  unix.Msghdr
 }
 
-// receive takes the next datagram and gives its length, cut to what there is room for.
-func (k *knock) receive(fd int) (int, unix.Errno) {
+// receive reads the next datagram and returns its length, cut to the size of the buffer.
+func (k *datagramBuffer) receive(fd int) (int, unix.Errno) {
 	k.iov.Base = &k.buf[0]
 	k.iov.SetLen(len(k.buf))
 	k.hdr = unix.Msghdr{Name: (*byte)(unsafe.Pointer(&k.from)), Namelen: unix.SizeofSockaddrAny, Iov: &k.iov, Control: &k.oob[0]}
@@ -31,7 +31,7 @@ func (k *knock) receive(fd int) (int, unix.Errno) {
 }
 
 // sender is the address that the last datagram came from.
-func (k *knock) sender() unix.Sockaddr {
+func (k *datagramBuffer) sender() unix.Sockaddr {
 	if k.from.Addr.Family == unix.AF_INET {
 		a := (*unix.RawSockaddrInet4)(unsafe.Pointer(&k.from))
 		return &unix.SockaddrInet4{Port: portOf(a.Port), Addr: a.Addr}
@@ -45,10 +45,10 @@ func portOf(raw uint16) int {
 	return int(binary.BigEndian.Uint16(binary.NativeEndian.AppendUint16(nil, raw)))
 }
 
-// countDropped counts the datagrams that found the hall's buffer full: the run's own
-// go to the sockets of their flows, so these are strangers'. A kernel that cannot say
-// how many they were leaves the count as it is.
-func (h *hall) countDropped() {
+// countDropped counts the datagrams that the kernel dropped because the shared socket's
+// buffer was full. The run's own go to the sockets of their flows, so these are strangers'.
+// Without a number from the kernel the count stays as it is.
+func (h *udpListener) countDropped() {
 	var info [unix.SK_MEMINFO_VARS]uint32
 	size := uint32(unsafe.Sizeof(info))
 	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(h.fd), unix.SOL_SOCKET, unix.SO_MEMINFO, uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)

@@ -33,7 +33,7 @@ func TestDroppedStrangersAreCounted(t *testing.T) {
 	}
 	for s.run.strangers.Load() < sent {
 		before := s.run.strangers.Load()
-		if err := s.udp.hear(); err != nil {
+		if err := s.udp.receiveHello(); err != nil {
 			t.Fatal(err)
 		}
 		if s.run.strangers.Load() == before {
@@ -59,7 +59,7 @@ func TestStrangersLeaveNoGarbage(t *testing.T) {
 		if _, err := c.Write(one); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.udp.hear(); err != nil {
+		if err := s.udp.receiveHello(); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -149,7 +149,7 @@ func TestRequestNumbersCannotBeGuessed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, b := newUDPSliceAsker(r, -1, 0), newUDPSliceAsker(r, -1, 1); a.number == 0 || a.number == b.number {
+	if a, b := newUDPSliceRequester(r, -1, 0), newUDPSliceRequester(r, -1, 1); a.number == 0 || a.number == b.number {
 		t.Errorf("slices begin at %d and %d", a.number, b.number)
 	}
 	cfg.RatePerSecond = 1000

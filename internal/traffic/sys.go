@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The system calls of the hot loops. They are raw: the Go scheduler is not told
+// The system calls of the hot loops. They are raw: the Go scheduler is not informed
 // of them, so that nothing comes between the kernel and the loop. That is right
 // here only: each runs on a thread of its own, is bounded by pollInterval (a
 // socket's timeout, or tick), and there are more Ps than such threads (see room).
@@ -54,7 +54,7 @@ func sleepUntil(t int64) {
 	_, _, _ = unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
 }
 
-// temporary tells that a call ended without anything being wrong: a timeout of
+// temporary reports that a call ended without anything being wrong: a timeout of
 // the socket, or a signal.
 func temporary(e unix.Errno) bool { return e == unix.EAGAIN || e == unix.EINTR }
 
@@ -146,7 +146,7 @@ func timeoutOf(fd int, d time.Duration) error {
 	return nil
 }
 
-// connect is connect(2) without telling the Go scheduler: that a connection is waited for
+// connect is connect(2) without informing the Go scheduler: that a connection is waited for
 // would make it move other goroutines, and each transaction of tcp_crr waits for one.
 func connect(fd int, address []byte) unix.Errno {
 	_, _, e := unix.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&address[0])), uintptr(len(address)))
@@ -182,7 +182,7 @@ func tuneTCP(fd int, cfg Config, what role) error {
 		noDelay = 1
 	}
 	// The kernel takes a window that stays shut for a path that is cut. That of a
-	// stream flat out may only have a receiver without CPU; its sender has a pulse.
+	// stream flat out may only have a receiver without CPU; its sender has a heartbeat.
 	userTimeout := int(idleLimit / time.Millisecond)
 	if (what == upload || what == download) && cfg.RateBitsPerSecond == 0 {
 		userTimeout = 0

@@ -22,9 +22,9 @@ const (
 	// tailLimit is how long a sender goes on after its own window for a
 	// receiver that does not end the run.
 	tailLimit = idleLimit
-	// goodbye is how long a receiver goes on after its window for a sender that
+	// lingerTime is how long a receiver keeps reading after its window from a sender that
 	// does not stop.
-	goodbye = int64(1e9)
+	lingerTime = int64(1e9)
 )
 
 type tcpSender struct {
@@ -95,7 +95,7 @@ func (s *tcpSender) work() (err error) {
 	return nil
 }
 
-// edges reads TCP_INFO at both edges of the window. After it, it tells whether
+// edges reads TCP_INFO at both edges of the window. After it, it reports whether
 // the receiver has seen enough.
 func (s *tcpSender) edges(now, begin, end int64) (enough bool, err error) {
 	if s.first == nil && now >= begin {
@@ -110,9 +110,9 @@ func (s *tcpSender) edges(now, begin, end int64) (enough bool, err error) {
 		if err := s.info(&s.last); err != nil {
 			return false, err
 		}
-		s.in.beat() // from here on it is to be heard
+		s.in.beat() // from here on the receiver answers
 	}
-	if s.told() {
+	if s.receiverDone() {
 		s.in.beat()
 		return true, nil
 	}
@@ -133,8 +133,8 @@ func (s *tcpSender) sendSome(off int) (int, unix.Errno) {
 	return send(s.fd, unsafe.Pointer(&s.buf[off]), len(s.buf)-off, unix.MSG_NOSIGNAL)
 }
 
-// told tells whether the receiver has seen enough, or has closed.
-func (s *tcpSender) told() bool {
+// receiverDone reports whether the receiver has received enough, or has closed.
+func (s *tcpSender) receiverDone() bool {
 	var b [1]byte
 	_, errno := recv(s.fd, unsafe.Pointer(&b), 1, unix.MSG_DONTWAIT)
 	return errno == 0 || errno == unix.ECONNRESET || errno == unix.EPIPE
@@ -172,7 +172,7 @@ func newTCPReceiver(r *run, fd int) *tcpReceiver {
 func (s *tcpReceiver) work() error {
 	defer unix.Close(s.fd) // what it read is counted already
 	var begin, end int64
-	told := false
+	informed := false
 	p, size := unsafe.Pointer(&s.buf[0]), len(s.buf)
 	for !s.stopped.Load() {
 		n, errno := recv(s.fd, p, size, 0)
@@ -203,13 +203,13 @@ func (s *tcpReceiver) work() error {
 		if begin == 0 || now < end {
 			continue
 		}
-		if !told {
-			told = true
+		if !informed {
+			informed = true
 			var b [1]byte
-			// A sender that is gone already needs not be told.
+			// A failure means that the sender is gone already.
 			_, _ = send(s.fd, unsafe.Pointer(&b), 1, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
 		}
-		if now > end+goodbye {
+		if now > end+lingerTime {
 			return nil
 		}
 	}

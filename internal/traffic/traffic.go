@@ -18,7 +18,7 @@ const (
 	LatencyUnderLoad = "latency_under_load"
 )
 
-// Config is what both halves of a run are told.
+// Config is what both halves of a run are given.
 type Config struct {
 	// Test is one of the native tests.
 	Test string `json:"test"`
@@ -34,7 +34,7 @@ type Config struct {
 	Port uint16 `json:"port,omitempty"`
 	// Streams is the number of connections or flows, 1 to 256.
 	Streams int `json:"streams"`
-	// BackgroundStreams is the number of TCP connections beside them that carry
+	// BackgroundStreams is the number of TCP connections next to them that carry
 	// BackgroundRate each, client to server, and are not in what is measured.
 	BackgroundStreams int `json:"background_streams,omitempty"`
 	// Warmup is sent and not counted; Window is measured.
@@ -54,7 +54,7 @@ type Config struct {
 	// CPUs pins this half's threads, in turn, to these CPUs; nil leaves them to
 	// Placement.
 	CPUs []int `json:"cpus,omitempty"`
-	// Placement has each half choose its CPUs (see Place); PlaceFree leaves them to
+	// Placement has each half choose its CPUs (see ChooseCPUs); CPUsFree leaves them to
 	// the scheduler.
 	Placement string `json:"placement,omitempty"`
 	// CongestionControl is set on the TCP sockets of both halves; "" leaves them as
@@ -63,7 +63,7 @@ type Config struct {
 	// Sliced has the run come in slices: the driving half follows turns, and Window
 	// and Warmup bound the length of one.
 	Sliced bool `json:"sliced,omitempty"`
-	// SharedClock tells that both halves read one clock (one kernel), so that
+	// SharedClock reports that both halves read one clock (one kernel), so that
 	// one-way delay can be measured.
 	SharedClock bool `json:"shared_clock,omitempty"`
 }
@@ -85,7 +85,7 @@ type Report struct {
 	Transactions     *int64 `json:"transactions,omitempty"`
 	TransactionsLost *int64 `json:"transactions_lost,omitempty"`
 	// Datagram bookkeeping of a receiver, over those that were sent inside the
-	// sender's window (each says so of itself): Arrived is how many different
+	// sender's window (each datagram says so): Arrived is how many different
 	// ones came, so that the other half's SentPackets - Arrived are lost. Below
 	// 8 bytes a datagram has no number, below 24 no time: what needs them is
 	// then nil, and Arrived counts a duplicate as another.

@@ -104,7 +104,7 @@ func TestEveryTestOnLoopback(t *testing.T) {
 	}
 }
 
-// empty tells whether something that should have been counted is 0.
+// empty reports whether something that should have been counted is 0.
 func empty(reports ...Report) bool {
 	for _, r := range reports {
 		for _, n := range []*int64{r.Bytes, r.SentBytes, r.Transactions} {

@@ -15,20 +15,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hall is the server's door for datagrams: one socket that hears the greetings
-// of new flows. Each flow then gets a socket of its own on the same port,
-// connected to its client, so that the kernel keeps strangers away from it.
-type hall struct {
+// udpListener accepts the flows of a server: one shared socket receives the hello of each
+// new flow. The flow then gets a socket of its own on the same port, connected to its
+// client, so that the kernel keeps strangers' datagrams away from it.
+type udpListener struct {
 	r     *run
 	fd    int
 	port  uint16
 	six   bool
-	flows []int // the flows' sockets by their place in roles; -1: not yet here
-	in    knock
+	flows []int // the flows' sockets, by index in roles; -1: not open yet
+	in    datagramBuffer
 }
 
-func openHall(r *run) (*hall, error) {
-	h := &hall{r: r, six: true, flows: make([]int, len(roles(r.cfg)))}
+func openUDPListener(r *run) (*udpListener, error) {
+	h := &udpListener{r: r, six: true, flows: make([]int, len(roles(r.cfg)))}
 	for i := range h.flows {
 		h.flows[i] = -1
 	}
@@ -47,7 +47,7 @@ func openHall(r *run) (*hall, error) {
 	return h, nil
 }
 
-func (h *hall) bind() error {
+func (h *udpListener) bind() error {
 	var any unix.Sockaddr = &unix.SockaddrInet4{Port: int(h.r.cfg.Port)}
 	info := unix.SetsockoptInt(h.fd, unix.IPPROTO_IP, unix.IP_PKTINFO, 1)
 	if h.six {
@@ -72,13 +72,13 @@ func (h *hall) bind() error {
 	return nil
 }
 
-func (h *hall) run(ctx context.Context, hooks Hooks) (Report, error) {
+func (h *udpListener) run(ctx context.Context, hooks Hooks) (Report, error) {
 	defer unix.Close(h.fd)
 	if err := h.gather(ctx); err != nil {
 		h.closeFlows()
 		return Report{}, err
 	}
-	// Strangers that still knock while traffic runs are heard and counted.
+	// Datagrams of strangers that arrive while traffic runs are counted.
 	quit := make(chan struct{})
 	quiet := make(chan struct{})
 	go func() {
@@ -89,7 +89,7 @@ func (h *hall) run(ctx context.Context, hooks Hooks) (Report, error) {
 				return
 			default:
 			}
-			if err := h.hear(); err != nil {
+			if err := h.receiveHello(); err != nil {
 				h.r.fail(err)
 				return
 			}
@@ -112,7 +112,7 @@ func (h *hall) run(ctx context.Context, hooks Hooks) (Report, error) {
 	return report, err
 }
 
-func (h *hall) workers() ([]worker, error) {
+func (h *udpListener) workers() ([]worker, error) {
 	var workers []worker
 	for i, what := range roles(h.r.cfg) {
 		w, err := h.r.flow(h.flows[i], i, what, true)
@@ -125,7 +125,7 @@ func (h *hall) workers() ([]worker, error) {
 }
 
 // closeFlows closes the sockets of all flows, after their threads.
-func (h *hall) closeFlows() {
+func (h *udpListener) closeFlows() {
 	for _, fd := range h.flows {
 		if fd >= 0 {
 			_ = unix.Close(fd) // what counts was received
@@ -133,11 +133,11 @@ func (h *hall) closeFlows() {
 	}
 }
 
-// gather waits until all flows have come, and tells each.
-func (h *hall) gather(ctx context.Context) error {
+// gather waits until all flows are open, and acknowledges each.
+func (h *udpListener) gather(ctx context.Context) error {
 	limit := time.Now().Add(firstWait)
 	for came := 0; came < len(h.flows); {
-		if err := h.hear(); err != nil {
+		if err := h.receiveHello(); err != nil {
 			return err
 		}
 		before := came
@@ -160,13 +160,14 @@ func (h *hall) gather(ctx context.Context) error {
 		}
 	}
 	for i, fd := range h.flows {
-		h.r.say(fd, ackControl, i)
+		h.r.sendControl(fd, ackControl, i)
 	}
 	return nil
 }
 
-// hear takes what comes to the hall for up to pollInterval.
-func (h *hall) hear() error {
+// receiveHello reads one datagram from the shared socket, and waits up to pollInterval for it.
+// A hello of this run opens the socket of its flow; anything else counts as a stranger's.
+func (h *udpListener) receiveHello() error {
 	n, errno := h.in.receive(h.fd)
 	if temporary(errno) {
 		return nil
@@ -180,7 +181,7 @@ func (h *hall) hear() error {
 		return nil
 	}
 	if h.flows[index] >= 0 {
-		return nil // said again before the flow had its socket
+		return nil // repeated before the flow had its socket
 	}
 	local, err := destination(h.in.oob[:h.in.hdr.Controllen], h.port)
 	if err != nil {
@@ -235,7 +236,7 @@ func openFlow(local, peer unix.Sockaddr) (int, error) {
 	if err != nil {
 		return -1, errors.Join(fmt.Errorf("open a flow: %w", err), unix.Close(fd))
 	}
-	// Between bind and connect the socket may have got what was for the hall.
+	// Between bind and connect the socket may have received datagrams meant for the shared socket.
 	var b [1]byte
 	for {
 		if _, errno := recv(fd, unsafe.Pointer(&b), 1, unix.MSG_DONTWAIT); errno != 0 {
@@ -244,16 +245,16 @@ func openFlow(local, peer unix.Sockaddr) (int, error) {
 	}
 }
 
-// say sends a control datagram; one that is lost is said again.
-func (r *run) say(fd int, kind byte, index int) {
+// sendControl sends a control datagram once. The caller repeats it if the other end does not answer.
+func (r *run) sendControl(fd int, kind byte, index int) {
 	c := r.control(kind, index)
 	_, _ = send(fd, unsafe.Pointer(&c), len(c), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
 }
 
-// sayThrice says what will not be said again.
-func (r *run) sayThrice(fd int, kind byte, index int) {
+// sendControlThrice sends a control datagram three times, because nothing answers it.
+func (r *run) sendControlThrice(fd int, kind byte, index int) {
 	for range 3 {
-		r.say(fd, kind, index)
+		r.sendControl(fd, kind, index)
 	}
 }
 
@@ -307,7 +308,7 @@ func (r *run) greetUDP(ctx context.Context, fds []int, server netip.AddrPort) er
 	for n := 0; n < len(fds); {
 		for i, fd := range fds {
 			if !acked[i] {
-				r.say(fd, helloControl, i)
+				r.sendControl(fd, helloControl, i)
 			}
 		}
 		next := time.Now().Add(again)
@@ -364,7 +365,7 @@ func (r *run) flow(fd, index int, what role, server bool) ([]worker, error) {
 	case what == roundTrips && r.cfg.RatePerSecond > 0:
 		return newUDPSchedule(r, fd, index), nil
 	case what == roundTrips:
-		return []worker{newUDPAsker(r, fd, index)}, nil
+		return []worker{newUDPRequester(r, fd, index)}, nil
 	case (what == upload) != server:
 		w, err := newUDPSender(r, fd, index)
 		return []worker{w}, err

@@ -28,7 +28,7 @@ type udpReceiver struct {
 	bufs      [][]byte
 	iovs      []unix.Iovec
 	msgs      []mmsghdr
-	control   []byte // of each message, where UDP_GRO tells the segments' size
+	control   []byte // of each message, where UDP_GRO gives the segments' size
 	token8    uint64
 
 	begin, end            int64
@@ -107,7 +107,7 @@ func (s *udpReceiver) work() error {
 			return nil
 		case s.begin != 0 && now >= s.end && (now-heard > drainWait || now > s.end+int64(tailLimit)):
 			// A thread that got no CPU since the end may not have said so yet.
-			s.sayThrice(s.fd, stopControl, s.index)
+			s.sendControlThrice(s.fd, stopControl, s.index)
 			return nil
 		case errno != 0 && s.in.silent():
 			return s.errSilent("no datagram came")
@@ -122,13 +122,13 @@ func (s *udpReceiver) work() error {
 func (s *udpReceiver) duty(now int64) int64 {
 	switch {
 	case s.begin == 0 && s.reverse:
-		s.say(s.fd, goControl, s.index)
+		s.sendControl(s.fd, goControl, s.index)
 		return checkInterval
 	case s.begin != 0 && now >= s.end:
-		s.say(s.fd, stopControl, s.index)
+		s.sendControl(s.fd, stopControl, s.index)
 		return checkInterval
 	case s.begin != 0:
-		s.say(s.fd, aliveControl, s.index)
+		s.sendControl(s.fd, aliveControl, s.index)
 		return min(aliveInterval, s.end-now)
 	default:
 		return checkInterval
@@ -179,13 +179,13 @@ func (s *udpReceiver) book(p []byte, now int64) {
 		}
 		switch kind, _ := s.readControl(p); kind {
 		case helloControl:
-			s.say(s.fd, ackControl, s.index)
+			s.sendControl(s.fd, ackControl, s.index)
 		case endControl:
 			s.ended = true
 		}
 		return
 	}
-	if len(p) != s.cfg.MessageBytes || !ours(p, s.token8) {
+	if len(p) != s.cfg.MessageBytes || !hasToken(p, s.token8) {
 		s.strangers.Add(1)
 		return
 	}

@@ -41,7 +41,7 @@ func firstNumber(step int) uint64 {
 // udpAsker is the client of closed-loop round trips on one flow. Request k
 // takes slot k modulo burst; an answer to any other than the slot's present
 // request is late, and dropped.
-type udpAsker struct {
+type udpRequester struct {
 	*run
 	fd, index int
 	req, resp []byte
@@ -55,8 +55,8 @@ type udpAsker struct {
 	turn       int   // the slot to look at next
 }
 
-func newUDPAsker(r *run, fd, index int) *udpAsker {
-	a := &udpAsker{
+func newUDPRequester(r *run, fd, index int) *udpRequester {
+	a := &udpRequester{
 		run: r, fd: fd, index: index, latency: newRecorder(),
 		req: make([]byte, r.cfg.requestBytes()), resp: make([]byte, max(r.cfg.responseBytes(), 2*controlBytes)),
 		mask:   numberMask(min(r.cfg.requestBytes(), r.cfg.responseBytes())),
@@ -66,8 +66,8 @@ func newUDPAsker(r *run, fd, index int) *udpAsker {
 	return a
 }
 
-func (a *udpAsker) work() error {
-	defer a.sayThrice(a.fd, endControl, a.index)
+func (a *udpRequester) work() error {
+	defer a.sendControlThrice(a.fd, endControl, a.index)
 	now := nanotime()
 	first := firstNumber(len(a.number))
 	for i := range a.number {
@@ -99,24 +99,24 @@ func (a *udpAsker) work() error {
 	return nil
 }
 
-// response tells whether a datagram is a response of this run. One of another size, or
+// response reports whether a datagram is a response of this run. One of another size, or
 // without the token that it has room for, is a stranger's and counted.
 func (r *run) response(p []byte) bool {
 	if len(p) > 0 && p[0]&flagControl != 0 {
 		return false // the server's, or dropped like it
 	}
-	if len(p) != r.cfg.responseBytes() || !ours(p, binary.LittleEndian.Uint64(r.token[:])) {
+	if len(p) != r.cfg.responseBytes() || !hasToken(p, binary.LittleEndian.Uint64(r.token[:])) {
 		r.strangers.Add(1)
 		return false
 	}
 	return true
 }
 
-// inside tells whether a time is in the window.
-func (a *udpAsker) inside(now int64) bool { return a.end != 0 && now >= a.begin && now < a.end }
+// inside reports whether a time is in the window.
+func (a *udpRequester) inside(now int64) bool { return a.end != 0 && now >= a.begin && now < a.end }
 
 // answered takes the response to a request, and sends the next.
-func (a *udpAsker) answered(number uint64, now int64) error {
+func (a *udpRequester) answered(number uint64, now int64) error {
 	a.in.beat()
 	if a.end == 0 {
 		a.begin, a.end = a.recv.first(now)
@@ -142,7 +142,7 @@ func (a *udpAsker) answered(number uint64, now int64) error {
 }
 
 // quiet looks at all requests when no response came for a while.
-func (a *udpAsker) quiet(now int64) error {
+func (a *udpRequester) quiet(now int64) error {
 	if a.in.silent() {
 		return a.errSilent("no response came")
 	}
@@ -155,7 +155,7 @@ func (a *udpAsker) quiet(now int64) error {
 }
 
 // slot is where the request with a number is under way; -1: nowhere.
-func (a *udpAsker) slot(got uint64) int {
+func (a *udpRequester) slot(got uint64) int {
 	slot := int(got % uint64(len(a.number)))
 	if a.number[slot]&a.mask != got {
 		return -1
@@ -164,7 +164,7 @@ func (a *udpAsker) slot(got uint64) int {
 }
 
 // expire gives a request up that is too old, and sends another.
-func (a *udpAsker) expire(slot int, now int64) error {
+func (a *udpRequester) expire(slot int, now int64) error {
 	if now-a.sentAt[slot] < lossAfter {
 		return nil
 	}
@@ -175,7 +175,7 @@ func (a *udpAsker) expire(slot int, now int64) error {
 	return a.ask(slot, now)
 }
 
-func (a *udpAsker) ask(slot int, now int64) error {
+func (a *udpRequester) ask(slot int, now int64) error {
 	a.sentAt[slot] = now
 	return a.askNumber(a.fd, a.req, a.number[slot], now)
 }
@@ -196,7 +196,7 @@ func (r *run) askNumber(fd int, req []byte, number uint64, now int64) error {
 	}
 }
 
-func (a *udpAsker) report(t *tally) {
+func (a *udpRequester) report(t *tally) {
 	count(&t.transactions, a.n)
 	count(&t.lost, a.lost)
 	t.latency = append(t.latency, a.latency)
@@ -237,13 +237,13 @@ func (e *udpEcho) work() error {
 		if n > 0 && e.req[0]&flagControl != 0 {
 			switch kind, _ := e.readControl(e.req[:n]); kind {
 			case helloControl:
-				e.say(e.fd, ackControl, e.index)
+				e.sendControl(e.fd, ackControl, e.index)
 			case endControl:
 				return nil
 			}
 			continue
 		}
-		if n != e.cfg.requestBytes() || !ours(e.req[:n], token) {
+		if n != e.cfg.requestBytes() || !hasToken(e.req[:n], token) {
 			e.strangers.Add(1)
 			continue
 		}
@@ -265,7 +265,7 @@ func (e *udpEcho) answer() error {
 		_, errno := send(e.fd, unsafe.Pointer(&e.resp[0]), len(e.resp), unix.MSG_NOSIGNAL)
 		switch {
 		case errno == 0, errno == unix.ENOBUFS, errno == unix.ECONNREFUSED:
-			return nil // the loop's next call tells what this means
+			return nil // the loop's next call shows what this means
 		case !temporary(errno):
 			return sendError(errno)
 		case e.stopped.Load():
@@ -349,7 +349,7 @@ func (c *udpCollector) ordinalOf(p []byte) (k uint64, asked bool) {
 	return k, k <= uint64(c.sent.Load()) // the last one may be answered before it is counted
 }
 
-// complete tells whether every request of the window was answered.
+// complete reports whether every request of the window was answered.
 func (c *udpCollector) complete() bool {
 	c.bounds()
 	return c.n >= c.last-c.first
@@ -377,7 +377,7 @@ func (c *udpCollector) settle() {
 		time.Sleep(time.Millisecond)
 	}
 	c.bounds()
-	c.sayThrice(c.fd, endControl, c.index)
+	c.sendControlThrice(c.fd, endControl, c.index)
 }
 
 func (c *udpCollector) report(t *tally) {

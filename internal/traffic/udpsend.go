@@ -28,7 +28,7 @@ const (
 type udpSender struct {
 	*run
 	fd, index int
-	reverse   bool // this is the server: begin when told to
+	reverse   bool // this is the server: begin when the client asks for it
 	segments  int  // datagrams per message of sendmmsg; 1 without UDP_SEGMENT
 	batch     int  // messages per system call
 	bufs      [][]byte
@@ -98,7 +98,7 @@ func (s *udpSender) work() error {
 		now = nanotime() // what was heard may be of just now
 		switch {
 		case enough && now >= end, s.over.Load() && now >= end:
-			s.sayThrice(s.fd, endControl, s.index)
+			s.sendControlThrice(s.fd, endControl, s.index)
 			return nil
 		case enough:
 			return errEarly
@@ -181,7 +181,7 @@ func (s *udpSender) listen() (enough bool, err error) {
 		}
 		switch kind, _ := s.readControl(b[:n]); kind {
 		case helloControl:
-			s.say(s.fd, ackControl, s.index)
+			s.sendControl(s.fd, ackControl, s.index)
 			s.in.beat()
 		case aliveControl, goControl, ackControl:
 			s.in.beat()
@@ -202,7 +202,7 @@ func (s *udpSender) awaitGo() error {
 			s.in.beat()
 			return nil
 		case kind == helloControl:
-			s.say(s.fd, ackControl, s.index)
+			s.sendControl(s.fd, ackControl, s.index)
 		case s.in.silent():
 			return s.errSilent("the client did not begin")
 		}

@@ -48,7 +48,7 @@ func (z *zeroCopy) send(p unsafe.Pointer, n int) (int, unix.Errno) {
 	return sent, errno
 }
 
-// reap reads the completions that are there.
+// reap reads the completions that have arrived.
 func (z *zeroCopy) reap() {
 	for {
 		z.msg.Control = &z.control[0]

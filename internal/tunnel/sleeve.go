@@ -67,7 +67,7 @@ type peer struct {
 const local = -1
 
 // maxMACs bounds what is remembered of hardware addresses, which pods can make
-// up; above it, all are learnt anew.
+// up; above it, all are learnt again.
 const maxMACs = 1 << 16
 
 // maxBatch is how many frames are taken before the other way has its turn

@@ -136,7 +136,7 @@ func (f *forwarder) loop(ctx context.Context) error {
 
 // pump is one thread for both ways, as flannel's and weave's are: while step
 // says that either end has something it does not wait. gone are the events that
-// tell that the device is not there any more.
+// report that the device is gone.
 func pump(ctx context.Context, device, udp int, gone int16, step func() bool) error {
 	fds := []unix.PollFd{{Fd: int32(device), Events: unix.POLLIN}, {Fd: int32(udp), Events: unix.POLLIN}}
 	for ctx.Err() == nil {
@@ -190,8 +190,8 @@ func (f *forwarder) find(destination uint32) *hop {
 	return nil
 }
 
-// decrementTTL takes one off an IPv4 header's time to live and mends its
-// checksum (RFC 1624); false tells that it is used up, or that it is no IPv4.
+// decrementTTL subtracts one from an IPv4 header's time to live and updates its
+// checksum (RFC 1624); false reports that it is used up, or that it is no IPv4.
 func decrementTTL(p []byte) bool {
 	if p[0]>>4 != 4 || p[8] <= 1 {
 		return false

@@ -14,7 +14,7 @@ const (
 type Component struct {
 	Name  string
 	Label string // for people
-	// Charged tells that it is a cost of the traffic.
+	// Charged reports that it is a cost of the traffic.
 	Charged bool
 }
 

@@ -164,7 +164,7 @@ func (m Metric) FormatInterval(low, high float64) string {
 	return Interval(low, high, m.Unit)
 }
 
-// IsRatio tells whether the metric is a share that people read in percent.
+// IsRatio reports whether the metric is a share that people read in percent.
 func (m Metric) IsRatio() bool { return strings.HasSuffix(m.Name, "_ratio") }
 
 func isWidth(h float64) bool { return !math.IsNaN(h) && !math.IsInf(h, 0) && h >= 0 }

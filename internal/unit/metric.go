@@ -4,7 +4,7 @@ package unit
 
 import "slices"
 
-// Better tells which way a metric is better.
+// Better is the direction in which a metric is better.
 type Better int
 
 // Which way is better.
@@ -125,7 +125,7 @@ func podMetrics() []Metric {
 	}
 }
 
-// detailMetrics are counts, and what tools tell beside the traffic.
+// detailMetrics are counts, and what tools report in addition to the traffic.
 func detailMetrics() []Metric {
 	return []Metric{
 		{"packets_sent", "packets sent", "", Neither},

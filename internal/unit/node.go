@@ -1,13 +1,13 @@
 package unit
 
-// What a testbed reads of the node under an end, beside what the end's own probes
+// What a testbed reads of the node under an end, in addition to what the end's own probes
 // read: rules between two readings around the sample, memory at its end.
 const (
 	// NetfilterRules and NetfilterChains are how many the node's namespace has.
 	NetfilterRules  = "netfilter_rules"
 	NetfilterChains = "netfilter_chains"
-	// NetfilterRulesPerPacket is how many rules a packet of the sample was held
-	// against on the node, NetfilterChainsPerPacket how many chains it entered.
+	// NetfilterRulesPerPacket is how many rules a packet of the sample was compared
+	// with on the node, NetfilterChainsPerPacket how many chains it entered.
 	NetfilterRulesPerPacket  = "netfilter_rules_per_packet"
 	NetfilterChainsPerPacket = "netfilter_chains_per_packet"
 	// NetfilterReadSeconds is how long both readings took together.
@@ -21,7 +21,7 @@ const (
 	ConntrackEntries = "conntrack_entries"
 	ConntrackBytes   = "conntrack_bytes"
 	// EBPFMapBytes is of the programs at the node's devices, IPSetBytes of its
-	// sets of addresses, both as the kernel tells them.
+	// sets of addresses, both as the kernel reports them.
 	EBPFMapBytes = "ebpf_map_bytes"
 	IPSetBytes   = "ip_set_bytes"
 	// ServicesSetUpSeconds is how long it took to program the node with its services.

@@ -203,7 +203,7 @@ func wrkErrors(m metrics, text string, requests float64) (warnings []string, err
 		}
 		sum += n
 	}
-	warning := fmt.Sprintf("beside %.0f answered requests wrk had socket errors: connect %s, read %s, write %s, timeout %s; its rate and latency leave those out: use fewer streams, or look at the path", requests, counts[0], counts[1], counts[2], counts[3])
+	warning := fmt.Sprintf("in addition to %.0f answered requests wrk had socket errors: connect %s, read %s, write %s, timeout %s; its rate and latency leave those out: use fewer streams, or look at the path", requests, counts[0], counts[1], counts[2], counts[3])
 	return []string{warning}, m.put("requests_failed", sum)
 }
 

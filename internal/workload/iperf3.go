@@ -13,7 +13,7 @@ import (
 
 // Iperf3 is ESnet's iperf3, as the publications ran it.
 //
-// What was found out about 3.12 by running it beside the kernel's counters:
+// What comparing 3.12 with the kernel's counters has shown:
 // -t and -O take whole seconds ("1.5" is 1, "0.5" is 0); the client's
 // sum_received counts losses of the omitted seconds in, the server's own report
 // does not; in a report, figures of the other end may be 0 or nonsense
@@ -196,7 +196,7 @@ func (d iperf3Report) check(p Params) error {
 	return nil
 }
 
-// iperf3Version refuses what was never held against this parser: its own
+// iperf3Version refuses a version that this parser was never tested with: its own
 // captures are of 3.12; the schema is documented as the same from there on.
 func iperf3Version(s string) error {
 	m := regexp.MustCompile(`^iperf (\d{1,4})\.(\d{1,4})(\D|$)`).FindStringSubmatch(s)
@@ -252,7 +252,7 @@ func (d iperf3Report) fill(m metrics, p Params) (measured float64, warnings []st
 	return received.Seconds, warnings, err
 }
 
-// check holds a sum against itself: a rate that is not bytes over seconds is
+// check checks that a sum is consistent: a rate that is not bytes over seconds is
 // not understood.
 func (s *iperf3Sum) check() error {
 	if s == nil {

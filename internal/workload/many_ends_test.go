@@ -42,7 +42,7 @@ func TestParseRanks(t *testing.T) {
 			t.Errorf("%s is %g, want %g", name, got, want)
 		}
 	}
-	if _, told := m.Metrics["operation_time_p99_seconds"]; told {
+	if _, ok := m.Metrics["operation_time_p99_seconds"]; ok {
 		t.Error("ten operations have a p99")
 	}
 	if got := m.Job.Ranks[3].Times["operation_time_mean_seconds"]; got != 500e-9 {

@@ -16,7 +16,7 @@ import (
 // sample whose MPI hangs at its start must fail.
 const startWithin = 12 * time.Second
 
-// Launch tells what a launcher of ranks prints. Its launch commands start what runs the
+// Launch is what a launcher of ranks prints. Its launch commands start what runs the
 // ranks at the other places; the controller runs them there.
 type Launch struct {
 	// Prefix is what lines with launch commands begin with, on stdout, and Commands how
@@ -60,7 +60,7 @@ type MPI struct {
 	// parse reads what the program printed.
 	parse func(p Params, launcher Output) (Measurement, error)
 	// sent is how many bytes each rank sent to each other one by the program's own output;
-	// nil where it does not tell.
+	// nil where it is unknown.
 	sent func(p Params, launcher Output) (mpiBytes, error)
 }
 
@@ -71,7 +71,7 @@ type mpiBytes map[[2]int]float64
 type implementation struct {
 	// launch is the launcher's program, but for what each rank runs.
 	launch func(hosts []MPIHost) Program
-	// prefix is what its launch commands begin with; local tells that there is one for the
+	// prefix is what its launch commands begin with; local reports that there is one for the
 	// launcher's own place too.
 	prefix string
 	local  bool
@@ -271,7 +271,7 @@ func (m *Measurement) account(sent mpiBytes, hosts []MPIHost, outputs []Output) 
 			at[rank] = i
 		}
 	}
-	byPlace := make([]float64, len(hosts))
+	byHost := make([]float64, len(hosts))
 	for ranks, bytes := range sent {
 		from, known := at[ranks[0]]
 		to, knownTo := at[ranks[1]]
@@ -279,7 +279,7 @@ func (m *Measurement) account(sent mpiBytes, hosts []MPIHost, outputs []Output) 
 			return fmt.Errorf("MPI counted messages from rank %d to rank %d, and there are %d ranks", ranks[0], ranks[1], len(at))
 		}
 		if from != to {
-			byPlace[from] += bytes
+			byHost[from] += bytes
 		}
 	}
 	for i, h := range hosts {
@@ -289,12 +289,12 @@ func (m *Measurement) account(sent mpiBytes, hosts []MPIHost, outputs []Output) 
 			return fmt.Errorf("the bytes of the device with %s were not counted", h.Address)
 		case d.Name != outputs[0].Device.Name:
 			return fmt.Errorf("the measured device is %s at %s and %s at %s: MPI takes one name for all", outputs[0].Device.Name, hosts[0].Address, d.Name, h.Address)
-		case len(hosts) > 1 && byPlace[i] == 0:
+		case len(hosts) > 1 && byHost[i] == 0:
 			return fmt.Errorf("MPI counted no message from %s to another place", h.Address)
-		case d.SentBytes < byPlace[i]:
-			return fmt.Errorf("MPI sent %.0f bytes from %s to other places, and device %s only %.0f: the job used another transport", byPlace[i], h.Address, d.Name, d.SentBytes)
+		case d.SentBytes < byHost[i]:
+			return fmt.Errorf("MPI sent %.0f bytes from %s to other places, and device %s only %.0f: the job used another transport", byHost[i], h.Address, d.Name, d.SentBytes)
 		}
-		m.Metrics["mpi_sent_bytes"] += byPlace[i]
+		m.Metrics["mpi_sent_bytes"] += byHost[i]
 		m.Metrics["device_sent_bytes"] += d.SentBytes
 	}
 	if len(hosts) == 1 {

@@ -52,7 +52,7 @@ func MPINetPIPE() MPI {
 // netPIPETrials is how often NetPIPE 3.7 measures one size (TRIALS of netpipe.h).
 const netPIPETrials = 3
 
-// netPIPESent is what the lines of a run tell: each rank sends each message of each trial
+// netPIPESent is what the lines of a run report: each rank sends each message of each trial
 // once.
 func netPIPESent(p Params, launcher Output) (mpiBytes, error) {
 	m, err := parseNetPIPE(p, launcher)

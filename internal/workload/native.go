@@ -49,13 +49,13 @@ const (
 	// under way.
 	rrTolerance = 0.05
 	// backgroundTolerance is how much less the background may bring than asked:
-	// its messages are large beside a short window.
+	// its messages are large compared with a short window.
 	backgroundTolerance = 0.1
 	// differTolerance is how near a receiver's count must be to the sender's,
-	// beside what is lost and what socket buffers may hold at the edges.
+	// except for what is lost and what socket buffers may hold at the edges.
 	differTolerance = 0.02
 	bufferBytes     = 8 << 20
-	// datagramOverhead is what the kernel's buffers count for a datagram beside
+	// datagramOverhead is what the kernel's buffers count for a datagram in addition to
 	// its payload.
 	datagramOverhead = 768
 	// saturated is the share of busy time from which a CPU is full.
@@ -66,7 +66,7 @@ const (
 // Spec describes the workload.
 func (n native) Spec() Spec { return n.spec }
 
-// Sliceable tells whether samples of a cell can come in slices: traffic of the
+// Sliceable reports whether samples of a cell can come in slices: traffic of the
 // native engine without a pace of its own.
 func Sliceable(cell result.Cell) bool {
 	w, err := Find(cell.Workload)
@@ -176,7 +176,7 @@ func (p *parser) warn(format string, args ...any) {
 	p.m.Warnings = append(p.m.Warnings, fmt.Sprintf(format, args...))
 }
 
-// background takes what the streams beside the measured ones brought.
+// background takes what the background streams brought.
 func (p *parser) background() error {
 	if p.cfg.BackgroundStreams == 0 {
 		return nil
@@ -245,7 +245,7 @@ func (p *parser) stream() error {
 	return nil
 }
 
-// datagrams takes what a stream of datagrams has beside.
+// datagrams takes what only a stream of datagrams has.
 func (p *parser) datagrams() error {
 	r, s := p.receiver, p.sender
 	if r.Packets == nil || r.Arrived == nil || s.SentPackets == nil || *s.SentPackets == 0 {
@@ -332,7 +332,7 @@ func (p *parser) roundTrips() error {
 	return nil
 }
 
-// percentiles takes those that the number of round trips can tell.
+// percentiles takes those that the number of round trips can give.
 func (p *parser) percentiles(h *traffic.Histogram) error {
 	hist, err := hdrhistogram.Decode([]byte(h.HDRBase64))
 	if err != nil {

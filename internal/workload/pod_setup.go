@@ -65,7 +65,7 @@ func PodsAdded(set result.PodSetUp) (Measurement, error) {
 	route := func(p result.PodTimes) *time.Duration { return p.Route }
 	added := func(p result.PodTimes) *time.Duration { return p.Added }
 	policy := func(p result.PodTimes) *time.Duration { return p.Policy }
-	told := func(p result.PodTimes) *time.Duration {
+	usable := func(p result.PodTimes) *time.Duration {
 		if p.Policy != nil {
 			return p.Policy
 		}
@@ -83,7 +83,7 @@ func PodsAdded(set result.PodSetUp) (Measurement, error) {
 		{"pod_waiting_mean_seconds", route, added},
 		{"pod_added_mean_seconds", begin, added},
 		{"pod_policy_mean_seconds", added, policy},
-		{"pod_answer_mean_seconds", told, func(p result.PodTimes) *time.Duration { return p.Answered }},
+		{"pod_answer_mean_seconds", usable, func(p result.PodTimes) *time.Duration { return p.Answered }},
 		{"pod_removed_mean_seconds", begin, func(p result.PodTimes) *time.Duration { return p.Removed }},
 	} {
 		if all := steps(pods, s.from, s.to); all != nil {

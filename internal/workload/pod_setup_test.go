@@ -80,7 +80,7 @@ func TestPodsAddedAbsent(t *testing.T) {
 	}
 }
 
-// Memory is per pod, and what could not be told is a warning.
+// Memory is per pod, and what could not be measured is a warning.
 func TestPodsAddedBeside(t *testing.T) {
 	bytes := 3e5
 	set := result.PodSetUp{Pods: []result.PodTimes{{Answered: ms(1)}, {Answered: ms(1)}}, KernelBytes: &bytes, Doubts: []string{"busy"}}

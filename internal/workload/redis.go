@@ -13,7 +13,7 @@ import (
 // Redis is redis-benchmark against a real redis-server.
 //
 // redis-benchmark counts requests, not seconds: it makes 100,000 of them over
-// 50 connections unless told otherwise, and that is what publications did; so
+// 50 connections by default, and that is what publications did; so
 // does this, whatever the campaign's seconds. The record has the seconds that
 // it took. As found by running 7.0: refused connections make it spin for ever,
 // hence the time limit.
@@ -21,7 +21,7 @@ type Redis struct{}
 
 const (
 	redisRequests = 100_000 // redis-benchmark's default
-	// redisKey is what redis-benchmark writes and reads when it is not told to
+	// redisKey is what redis-benchmark writes and reads unless it is asked to
 	// use random keys.
 	redisKey = "key:__rand_int__"
 	// redisLimit allows 100,000 requests at 1,667 a second.

@@ -150,10 +150,10 @@ func (p *parser) slicedRoundTrips(s sliceSum) error {
 }
 
 // SliceOf is the length of one slice and its lead-in for a cell whose connections
-// were opened in a time, where a campaign asks for length. Both are long beside a
+// were opened in a time, where a campaign asks for length. Both are long compared with a
 // round trip: a lead-in opens the window of TCP, and a slice is much longer than
 // the drain at its end. Where a link shapes traffic, its bucket fills while nothing
-// is sent, and what it then lets through at once must be small beside the slice.
+// is sent, and what it then lets through at once must be small compared with the slice.
 func SliceOf(length, open time.Duration, shaped bool) (leadIn, slice time.Duration) {
 	leadIn, slice = length/10, length
 	if shaped {

@@ -251,7 +251,7 @@ func sockperfRoundTrips(m metrics, text string, seen float64) (trips float64, er
 // server received of it.
 func sockperfThroughput(m metrics, p Params, text, server string) (measured float64, warnings []string, err error) {
 	sent, err1 := sockperfFind(text, "messages sent", `Total of (\d+) messages sent in ([\d.]+) sec`)
-	// Of messages larger than its idea of a packet it tells a packet rate too.
+	// Of messages larger than its idea of a packet it reports a packet rate too.
 	rate, err2 := sockperfFind(text, "Message Rate", `Summary: Message Rate is (\d+) \[msg/sec\](?:, Packet Rate is about \d+ \[pkt/sec\] \(\d+ ip frags / msg\))?`)
 	received, err3 := sockperfFind(server, "messages received (the server's)", `Total (\d+) messages received and handled`)
 	if err := errors.Join(err1, err2, err3); err != nil {
@@ -287,7 +287,7 @@ func sockperfThroughput(m metrics, p Params, text, server string) (measured floa
 	return measured, append(strangers, warnings...), errors.Join(err, bad)
 }
 
-// sockperfRate holds a rate asked for against what was sent in some seconds.
+// sockperfRate compares a requested rate with what was sent in some seconds.
 // The first messages go out at once, which short runs show.
 func sockperfRate(m metrics, asked, sent, seconds float64) (warnings []string, err error) {
 	if asked <= 0 {

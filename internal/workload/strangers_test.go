@@ -10,7 +10,7 @@ import (
 )
 
 // strangeReports are what both ends report of a sample in which arrived packets of the
-// run were received, and strangers beside them.
+// run were received, and strangers in addition.
 func strangeReports(t *testing.T, test string, sliced bool, arrived, strangers int64) (server, client traffic.Report) {
 	t.Helper()
 	server.Strangers = strangers

@@ -222,7 +222,7 @@ func rateWarning(tool string, asked, achieved float64, per string) string {
 	return fmt.Sprintf("%s was asked for %.6g %s and sent %.6g: the sender's CPU or the path is too slow for it; ask for less, or read this as flat out", tool, asked, per, achieved)
 }
 
-// rateMissed tells whether a rate asked for was missed by more than 0.1 %.
+// rateMissed reports whether a rate asked for was missed by more than 0.1 %.
 func rateMissed(asked, achieved float64) bool {
 	return asked > 0 && math.Abs(achieved-asked) > rateTolerance*asked
 }

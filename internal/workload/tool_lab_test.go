@@ -293,7 +293,7 @@ func TestToolFaults(t *testing.T) {
 	}
 }
 
-// faultWindow is so long that a fault meets the tool in mid-run, however late a
+// faultWindow is so long that a fault hits the tool in mid-run, however late a
 // busy machine lets it strike: a minute where the tool ends with its server, and
 // a few seconds where it runs its time all the same.
 func faultWindow(c result.Cell) time.Duration {

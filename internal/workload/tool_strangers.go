@@ -19,7 +19,7 @@ var errStrangers = errors.New("the server's port was used by strangers")
 // full may have lost lines.
 const stderrKept = 64 << 10
 
-// toolStrangers judges n messages or requests of strangers beside own ones of the sample.
+// toolStrangers compares n messages or requests of strangers with the sample's own.
 // It gives a warning, none where n is 0, or an error that wraps errStrangers.
 func toolStrangers(n, own float64, what string) (warnings []string, err error) {
 	if n <= 0 {

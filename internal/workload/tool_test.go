@@ -160,7 +160,7 @@ func fixtures(t testing.TB, pattern string) []string {
 	return paths
 }
 
-// TestParse holds every parser against captured output.
+// TestParse runs every parser on captured output.
 func TestParse(t *testing.T) {
 	for _, path := range fixtures(t, "*/*.txtar") {
 		t.Run(strings.TrimSuffix(strings.TrimPrefix(path, "testdata/"), ".txtar"), func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestSpecs holds that what a workload says of itself can be worked with.
+// TestSpecs checks that every workload's Spec is usable.
 func TestSpecs(t *testing.T) {
 	for _, w := range workload.List() {
 		s := w.Spec()

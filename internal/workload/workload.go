@@ -20,7 +20,7 @@ type Params struct {
 	// Sliced has the sample come in slices, of Window each after Warmup.
 	Sliced bool
 	Token  string
-	// SharedClock tells that both places read one clock.
+	// SharedClock reports that both places read one clock.
 	SharedClock bool
 }
 
@@ -44,8 +44,8 @@ type Program struct {
 	// NetAdmin lets a tool set a congestion control that the machine does not allow
 	// to all users.
 	NetAdmin bool `json:"net_admin,omitempty"`
-	// Placement has a tool run on the CPUs that traffic.Place chooses, or one that starts
-	// ranks of a job on those that traffic.PlaceRanks chooses for LocalRanks, which are
+	// Placement has a tool run on the CPUs that traffic.ChooseCPUs chooses, or one that starts
+	// ranks of a job on those that traffic.ChooseRankCPUs chooses for LocalRanks, which are
 	// numbered from 0 on each machine.
 	Placement  string `json:"placement,omitempty"`
 	LocalRanks []int  `json:"local_ranks,omitempty"`
@@ -55,14 +55,14 @@ type Program struct {
 	// OwnPIDs has all that a tool starts end with it, also what leaves its process group,
 	// where the agent may make a PID namespace.
 	OwnPIDs bool `json:"own_pids,omitempty"`
-	// Launch tells that a serving tool is a launcher of ranks; nil: it is none.
+	// Launch reports that a serving tool is a launcher of ranks; nil: it is none.
 	Launch *Launch `json:"launch,omitempty"`
 	// Port asks the agent for a free port for {port} (TCP and UDP alike).
 	Port bool `json:"port,omitempty"`
 	// Interrupt asks the agent to end a serving tool by SIGINT instead of
 	// SIGTERM: some say what they received only then (sockperf's server).
 	Interrupt bool `json:"interrupt,omitempty"`
-	// Ready tells how a serving tool shows that it serves: "tcp" (the port
+	// Ready is how a serving tool shows that it serves: "tcp" (the port
 	// accepts), "udp" (the port is bound, from /proc/net/udp).
 	Ready string `json:"ready,omitempty"`
 	// StillThere asks the agent to look, when a driving tool has ended well,
@@ -71,7 +71,7 @@ type Program struct {
 	StillThere bool `json:"still_there,omitempty"`
 	// Timeout is when the agent kills the tool and reports that.
 	Timeout time.Duration `json:"timeout_nanoseconds"`
-	// WindowOffset and Window tell, for a tool, where after its start the
+	// WindowOffset and Window are, for a tool, where after its start the
 	// measured window lies, so that probes are read there.
 	WindowOffset time.Duration `json:"window_offset_nanoseconds,omitempty"`
 	Window       time.Duration `json:"window_nanoseconds,omitempty"`
@@ -86,7 +86,7 @@ type Output struct {
 	Stdout   string          `json:"stdout,omitempty"`
 	Stderr   string          `json:"stderr,omitempty"`
 	ExitCode int             `json:"exit_code,omitempty"`
-	// OutOfMemory tells that the kernel ended the tool for lack of memory.
+	// OutOfMemory reports that the kernel ended the tool for lack of memory.
 	OutOfMemory bool `json:"out_of_memory,omitempty"`
 	// Killed says why the agent ended the tool: "timeout", or "" where it
 	// ended by itself or, a server, because the sample was over.
@@ -109,7 +109,7 @@ type Output struct {
 	Probes map[string]float64 `json:"probes,omitempty"`
 	// Stacks is what the kernel did in that window, as probe.Stacks writes it.
 	Stacks string `json:"stacks,omitempty"`
-	// Doubts says what went wrong beside the traffic, such as a probe that
+	// Doubts says what went wrong in addition to the traffic, such as a probe that
 	// could not be read; they belong to the sample's warnings.
 	Doubts []string `json:"doubts,omitempty"`
 }
@@ -150,7 +150,7 @@ type Spec struct {
 	// DefaultMessageBytes is used where a campaign names no message size; 0
 	// where the workload has no message size.
 	DefaultMessageBytes int
-	// SetsCongestionControl tells that the traffic itself sets congestion_control. That
+	// SetsCongestionControl reports that the traffic itself sets congestion_control. That
 	// of others is set in a lab's namespaces alone.
 	SetsCongestionControl bool
 	// DefaultCPUs is where both ends run in a lab where a campaign does not say: one
@@ -159,7 +159,7 @@ type Spec struct {
 	DefaultCPUsByTest map[string]string
 	// DefaultStreams is used where a campaign names no streams; 0 means 1.
 	DefaultStreams int
-	// ManyEnds tells that its ends are ranks, and Algorithms are the allowed values of
+	// ManyEnds reports that its ends are ranks, and Algorithms are the allowed values of
 	// algorithm, the first the default; empty when the workload has none.
 	ManyEnds   bool
 	Algorithms []string
@@ -167,7 +167,7 @@ type Spec struct {
 	ExactRanks int
 	// MostRanks is the largest number of ranks; 0: as many as the factor allows.
 	MostRanks int
-	// IPv4Only tells that it cannot use IPv6.
+	// IPv4Only reports that it cannot use IPv6.
 	IPv4Only bool
 }
 
@@ -219,7 +219,7 @@ func List() []Workload {
 	}
 }
 
-// SetsCongestionControl tells whether the traffic of a workload sets congestion_control
+// SetsCongestionControl reports whether the traffic of a workload sets congestion_control
 // itself; a workload that is not known does not.
 func SetsCongestionControl(name string) bool {
 	w, err := Find(name)

@@ -40,7 +40,7 @@ func main() {
 	flag.StringVar(&o.node, "node", "", "name of the node that this is")
 	flag.StringVar(&o.device, "iface", "", "device that reaches the other nodes")
 	flag.StringVar(&o.dir, "dir", "/run/flannel", "folder for net-conf.json")
-	flag.StringVar(&o.subnetFile, "subnet-file", "/run/flannel/subnet.env", "file for the CNI plugin, written when the backend stands")
+	flag.StringVar(&o.subnetFile, "subnet-file", "/run/flannel/subnet.env", "file for the CNI plugin, written when the backend is up")
 	flag.StringVar(&o.conflist, "cni-conf", "", "file for the ConfigMap's cni-conf.json, written last")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)

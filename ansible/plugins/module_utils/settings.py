@@ -107,7 +107,7 @@ def read(name):
 
 
 def refused(name, value):
-    """Why a setting cannot be written, as far as can be told before: or None."""
+    """Why a setting cannot be written, as far as can be known before: or None."""
     words = name.split()
     if words[0] == "sysctl":
         if not os.path.exists(sysctl_path(words[1])):

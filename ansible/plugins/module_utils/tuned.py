@@ -112,7 +112,7 @@ def sysctls(profile):
 
 
 def files(profile):
-    """The files beside sysctls that the profile may change."""
+    """The files that the profile may change in addition to sysctls."""
     every = sections(profile)
     found = list(STAYING)
     if "transparent_hugepages" in every.get("vm", {}) or "transparent_hugepage" in every.get("vm", {}):
@@ -142,14 +142,14 @@ def stop():
 
 
 def start(profile):
-    told = len(slurp(LOG_FILE))
+    seen = len(slurp(LOG_FILE))
     subprocess.check_output([program("tuned"), "--no-dbus", "--daemon", "--profile", profile], stderr=subprocess.STDOUT)
     deadline = time.time() + WAIT
-    while "static tuning from profile" not in slurp(LOG_FILE)[told:]:
+    while "static tuning from profile" not in slurp(LOG_FILE)[seen:]:
         if time.time() > deadline or pid() is None and time.time() > deadline - WAIT + 5:
             raise NotTaken("tuned did not apply it within %d s: see %s" % (WAIT, LOG_FILE))
         time.sleep(0.05)
-    return slurp(LOG_FILE)[told:]
+    return slurp(LOG_FILE)[seen:]
 
 
 def apply(profile):
@@ -159,10 +159,10 @@ def apply(profile):
         raise NotTaken(why)
     try:
         if pid() is not None and not ours():  # it runs on, as it did before
-            told = len(slurp(LOG_FILE))
+            seen = len(slurp(LOG_FILE))
             words = ["off"] if profile == "off" else ["profile"] + profile.split()
             subprocess.check_output([program("tuned-adm")] + words, stderr=subprocess.STDOUT)
-            log = slurp(LOG_FILE)[told:]
+            log = slurp(LOG_FILE)[seen:]
         elif profile == "off":
             stop()
             return []

@@ -102,7 +102,7 @@ def refused(name, value):
 
 
 def write(name, value):
-    """Writes a setting and gives what went wrong beside it."""
+    """Writes a setting and returns what else went wrong."""
     if name == "tuned":
         return tuned.apply(value)
     settings.write(name, value)

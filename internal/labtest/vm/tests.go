@@ -59,7 +59,7 @@ func Tests(t *testing.T, pattern string) {
 		t.Error(err)
 	}
 	if failed := show(t, all); !failed && runErr != nil || len(all) == 0 {
-		t.Errorf("%d tests ran in the virtual machine, %v; beside them it said:\n%s", len(all), runErr, rest)
+		t.Errorf("%d tests ran in the virtual machine, %v; its other output:\n%s", len(all), runErr, rest)
 	}
 }
 
@@ -124,7 +124,7 @@ func readTests(events []byte) (all []*test, rest string, err error) {
 	return all, byName[""].said.String(), nil
 }
 
-// show makes each a subtest and tells whether one failed.
+// show makes each a subtest and reports whether one failed.
 func show(t *testing.T, all []*test) (failed bool) {
 	for _, one := range all {
 		fine := t.Run(one.name, func(t *testing.T) {

@@ -114,7 +114,7 @@ func (m Machine) qemu(initramfs, console string) []string {
 	return argv
 }
 
-// copyOutput copies lines until the one that tells the program's exit status,
+// copyOutput copies lines until the one with the program's exit status,
 // which is -1 where none came.
 func copyOutput(out io.Writer, in io.Reader) (status int, err error) {
 	status = -1

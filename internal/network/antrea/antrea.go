@@ -83,7 +83,7 @@ func antreaPods(n network.Network) func(network.Node, []network.Node) ([]byte, e
 }
 
 // inMode is what its modes have in common. kernel is what they want of the
-// kernel, beside openvswitch, to use its datapath.
+// kernel, in addition to openvswitch, to use its datapath.
 func inMode(name, summary string, kernel ...netns.Feature) network.Network {
 	return network.Network{
 		Kind: result.KindOwnPlugin,
@@ -99,7 +99,7 @@ func inMode(name, summary string, kernel ...netns.Feature) network.Network {
 }
 
 // node is what the agent makes of a node: the switch with its gateway
-// and tunnel, routes to peers, the pipeline and the rules beside it.
+// and tunnel, routes to peers, the pipeline and the rules outside it.
 func node(ctx context.Context, self network.Node, nodes []network.Node, overhead int, tunnel bool) error {
 	if err := dataplane.OVSSettings(self); err != nil {
 		return err
@@ -184,7 +184,7 @@ func antreaPeers(self network.Node, nodes []network.Node) []network.Node {
 	return slices.DeleteFunc(slices.Clone(nodes), func(n network.Node) bool { return n.Index == self.Index })
 }
 
-// rules are those that the agent keeps beside the switch
+// rules are those that the agent keeps outside the switch
 // (pkg/agent/route/route_linux.go): tunnelled packets are not tracked, what
 // leaves the cluster is masqueraded. With the switch in user space the node's
 // stack drops its copy of what the uplink receives.

@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/network"
 )
 
-// TestPortMasksCoverTheRange holds the masks against every port.
+// TestPortMasksCoverTheRange compares the masks with every port.
 func TestPortMasksCoverTheRange(t *testing.T) {
 	for _, r := range [][2]uint16{{1024, 65535}, {0, 65535}, {80, 80}, {1, 6}, {65535, 65535}, {1000, 1999}} {
 		masks := portMasks(r[0], r[1])

@@ -71,7 +71,7 @@ type pod struct {
 	Address         netip.Addr
 	MAC, GatewayMAC string
 	Port            int
-	Cookie          uint32 // tells its flows from others
+	Cookie          uint32 // identifies its flows
 }
 
 // openFlow fills a template of flows, puts numbers for the tables' names and

@@ -275,7 +275,7 @@ func (t *felixTable) named() *dataplane.Table {
 }
 
 // policy is a policy's chain with one rule for each protocol; side is what the
-// set is held against.
+// set is compared with.
 func (t *felixTable) policy(chain, set, side string) {
 	first, last := network.PolicyPorts()
 	var rules []string

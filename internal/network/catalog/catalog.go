@@ -90,9 +90,9 @@ func Choices() []network.Network {
 	all := List()
 	for _, n := range List() {
 		fast := sockmap.On(n)
-		rung := strings.HasPrefix(n.Name, result.RungPrefix)
+		ladderOnly := strings.HasPrefix(n.Name, result.LadderPrefix)
 		known := slices.ContainsFunc(all, func(n network.Network) bool { return n.Name == fast.Name })
-		if !n.HostNetwork && n.Cgroup == nil && !n.BigTCP && !rung && !known {
+		if !n.HostNetwork && n.Cgroup == nil && !n.BigTCP && !ladderOnly && !known {
 			all = append(all, fast)
 		}
 	}

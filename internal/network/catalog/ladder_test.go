@@ -17,7 +17,7 @@ func TestLadders(t *testing.T) {
 		components[c.Name] = c.Charged
 	}
 	used := map[string]bool{}
-	for _, r := range ladder.Rungs() {
+	for _, r := range ladder.Steps() {
 		used[r.Below] = true
 		n, err := Find(r.Network)
 		if err != nil || r.Adds == "" || len(r.Components) == 0 || r.Network == r.Below {
@@ -46,7 +46,7 @@ func TestLadders(t *testing.T) {
 		}
 	}
 	for _, n := range List() {
-		if result.IsRung(n.Name) && (!used[n.Name] || slices.Contains(ladder.Names(), n.Name)) {
+		if result.IsLadderOnly(n.Name) && (!used[n.Name] || slices.Contains(ladder.Names(), n.Name)) {
 			t.Errorf("%s is the step of no ladder, or has one", n.Name)
 		}
 	}

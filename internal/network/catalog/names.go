@@ -24,10 +24,10 @@ func Names() []buildable.Network {
 // LadderNames is the same of the ladders, also of those with one step.
 func LadderNames() []buildable.Ladder {
 	var all []buildable.Ladder
-	for _, top := range ladder.Rungs() {
+	for _, top := range ladder.Steps() {
 		l := buildable.Ladder{Network: top.Network}
 		for _, r := range ladder.Of(top.Network) {
-			l.Rungs = append(l.Rungs, buildable.Rung{Network: r.Network, Adds: r.Adds, Components: r.Components})
+			l.Steps = append(l.Steps, buildable.Step{Network: r.Network, Adds: r.Adds, Components: r.Components})
 		}
 		all = append(all, l)
 	}

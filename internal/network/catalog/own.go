@@ -24,7 +24,7 @@ import (
 
 // RunAsPlugin runs this program as one of the CNI plugins that it provides
 // itself, where argv0 names one and the environment holds a CNI_COMMAND, or as one
-// of Programs. main calls it before all else; handled tells that it is over,
+// of Programs. main calls it before all else; handled reports that it is over,
 // with exit as the status.
 func RunAsPlugin(argv0 string, env []string) (handled bool, exit int) {
 	name := filepath.Base(argv0)

@@ -27,7 +27,7 @@ func Plugins() []plugin.Plugin {
 	}
 }
 
-// ciliumConf is the configuration of cnibench-cilium beside what is a pod's.
+// ciliumConf is the configuration of cnibench-cilium without the pod's part.
 type ciliumConf struct {
 	Device string `json:"device"` // the node's, whose program has the node's maps
 	Tunnel string `json:"tunnel"`

@@ -34,7 +34,7 @@ func RunForwarder(self network.Node, arg string) error {
 func forwarderLog(self network.Node) string { return filepath.Join(self.DataDir, "tunnel.log") }
 
 // AwaitForwarder waits until ready says so, or fails, or the forwarder has said
-// what is wrong. late is what is said of one that does nothing for 10 s.
+// what is wrong. late is the reason for one that does nothing for 10 s.
 func AwaitForwarder(ctx context.Context, self network.Node, late string, ready func() (bool, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, errors.New("the forwarder is not ready: "+late))
 	defer cancel()

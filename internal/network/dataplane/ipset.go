@@ -75,7 +75,7 @@ func (s IPSet) fill(ns netns.NS, h *netlink.Handle) error {
 }
 
 // addPort adds to a bitmap:port of the namespace that it runs in. netlink's own
-// IpsetAdd names a protocol beside each port, which kernels refuse for this kind.
+// IpsetAdd names a protocol with each port, which kernels refuse for this kind.
 func addPort(set string, port uint16) error {
 	req := nl.NewNetlinkRequest(nl.IPSET_CMD_ADD|unix.NFNL_SUBSYS_IPSET<<8, nl.GetIpsetFlags(nl.IPSET_CMD_ADD))
 	req.AddData(&nl.Nfgenmsg{NfgenFamily: unix.AF_INET, Version: nl.NFNETLINK_V0})

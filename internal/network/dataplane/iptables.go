@@ -27,7 +27,7 @@ func RuleNeeds() []netns.Feature {
 // IPTablesTool is the program, as a feature of the machine.
 func IPTablesTool() netns.Feature {
 	return netns.Feature{
-		Name: iptablesRestore, Doc: "rules of networks", Mend: "apt-get install iptables", Probe: func() error {
+		Name: iptablesRestore, Doc: "rules of networks", Cure: "apt-get install iptables", Probe: func() error {
 			if _, err := exec.LookPath(iptablesRestore); err != nil {
 				return fmt.Errorf("%s is not installed: apt-get install iptables", iptablesRestore)
 			}

@@ -13,7 +13,7 @@ const NFT = "nft"
 // NFTTool is the program, as a feature of the machine.
 func NFTTool() netns.Feature {
 	return netns.Feature{
-		Name: NFT, Doc: "services by nftables", Mend: "apt-get install nftables", Probe: func() error {
+		Name: NFT, Doc: "services by nftables", Cure: "apt-get install nftables", Probe: func() error {
 			if _, err := exec.LookPath(NFT); err != nil {
 				return fmt.Errorf("%s is not installed: apt-get install nftables", NFT)
 			}

@@ -42,7 +42,7 @@ func OVSDir(self network.Node) string { return filepath.Join(self.DataDir, "ovs"
 // OVSTools is the Debian package, as a feature of the machine.
 func OVSTools() netns.Feature {
 	return netns.Feature{
-		Name: "ovs-vswitchd", Doc: "networks of Open vSwitch", Mend: "apt-get install openvswitch-switch", Probe: func() error {
+		Name: "ovs-vswitchd", Doc: "networks of Open vSwitch", Cure: "apt-get install openvswitch-switch", Probe: func() error {
 			for _, program := range []string{"ovs-vswitchd", "ovsdb-server", "ovsdb-tool", "ovs-vsctl", "ovs-ofctl"} {
 				if _, err := exec.LookPath(program); err != nil {
 					return fmt.Errorf("%s is not installed: apt-get install openvswitch-switch", program)
@@ -56,7 +56,7 @@ func OVSTools() netns.Feature {
 	}
 }
 
-// OVSDatapath tells which datapath an Open vSwitch has here: the kernel's,
+// OVSDatapath reports which datapath an Open vSwitch has here: the kernel's,
 // where that has all the features, else the one in user space.
 func OVSDatapath(kernel ...netns.Feature) string {
 	for _, f := range append(kernel, netns.OpenVSwitch()) {
@@ -71,7 +71,7 @@ func OVSDatapath(kernel ...netns.Feature) string {
 // with the features, or tap devices.
 func OVSCarries(kernel ...netns.Feature) netns.Feature {
 	return netns.Feature{
-		Name: "openvswitch or tun", Doc: "Open vSwitch in the kernel or in user space", Mend: netns.OpenVSwitch().Mend + "; " + netns.TUN().Mend,
+		Name: "openvswitch or tun", Doc: "Open vSwitch in the kernel or in user space", Cure: netns.OpenVSwitch().Cure + "; " + netns.TUN().Cure,
 		Probe: func() error {
 			if OVSDatapath(kernel...) == OVSKernel {
 				return nil
@@ -178,11 +178,11 @@ func Repeat(ctx context.Context, patience time.Duration, wait func(error) bool, 
 	}
 }
 
-// OVSBusy tells that a daemon's socket had as many waiting as it takes, 64 (EAGAIN,
+// OVSBusy reports that a daemon's socket had as many waiting as it takes, 64 (EAGAIN,
 // which Open vSwitch calls a protocol error).
 func OVSBusy(err error) bool { return OVSSaid(err, "(Protocol error)") }
 
-// OVSSaid tells that one of Open vSwitch's programs failed with these words.
+// OVSSaid reports that one of Open vSwitch's programs failed with these words.
 func OVSSaid(err error, words string) bool {
 	var failed *exec.Error
 	return errors.As(err, &failed) && strings.Contains(string(failed.Stderr), words)

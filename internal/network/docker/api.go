@@ -141,7 +141,7 @@ type endpoint struct {
 	MacAddress  string
 }
 
-// endpoint tells a container's place in a network.
+// endpoint describes a container's attachment to a network.
 func (d *client) endpoint(ctx context.Context, name, network string) (endpoint, error) {
 	var c struct {
 		NetworkSettings struct{ Networks map[string]endpoint }

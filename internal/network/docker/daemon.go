@@ -31,7 +31,7 @@ func dockerDir(self network.Node) string { return filepath.Join(self.DataDir, "d
 // tools is Docker Engine, as a feature of the machine.
 func tools() netns.Feature {
 	return netns.Feature{
-		Name: "dockerd", Doc: "Docker's real networks", Mend: "apt-get install docker.io", Probe: func() error {
+		Name: "dockerd", Doc: "Docker's real networks", Cure: "apt-get install docker.io", Probe: func() error {
 			for program, from := range map[string]string{"dockerd": "docker.io", "containerd": "containerd", "runc": "runc"} {
 				if _, err := exec.LookPath(program); err != nil {
 					return fmt.Errorf("%s is not installed: apt-get install %s", program, from)

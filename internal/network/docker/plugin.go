@@ -78,7 +78,7 @@ func add(args *skel.CmdArgs) error {
 	return types.PrintResult(result, conf.CNIVersion)
 }
 
-// dockerResult tells what Docker gave the pod. It looks in the pod's namespace for it:
+// dockerResult describes what Docker gave the pod. It looks in the pod's namespace for it:
 // a container elsewhere would leave the pod without a network.
 func dockerResult(ctx context.Context, d *client, conf dockerConf, args *skel.CmdArgs) (*current.Result, error) {
 	e, err := d.endpoint(ctx, args.ContainerID, conf.Network)

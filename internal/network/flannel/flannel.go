@@ -22,7 +22,7 @@ var conflist string
 const multicast4, multicast6 = "224.0.0.0/4", "ff00::/8"
 
 // withBackend is a network of flanneld: what all of its backends have, and one of them.
-// The backend says its names, its encapsulation and what it needs besides.
+// The backend adds its names, its encapsulation and what else it needs.
 func withBackend(n network.Network, backend func(ctx context.Context, self network.Node, nodes []network.Node) error) network.Network {
 	n.Kind = result.KindModel
 	n.Model += ", its delegate to the bridge plugin in Documentation/kube-flannel.yml, pkg/trafficmngr/iptables (over nf_tables)"

@@ -81,7 +81,7 @@ func startForwarder(self network.Node, nodes []network.Node) error {
 	return dataplane.RunForwarder(self, arg)
 }
 
-// forwarderDevice waits for the device, which tells that the forwarder is ready.
+// forwarderDevice waits for the device, which reports that the forwarder is ready.
 func forwarderDevice(ctx context.Context, h *netlink.Handle, self network.Node) (netlink.Link, error) {
 	var dev netlink.Link
 	err := dataplane.AwaitForwarder(ctx, self, "it made no device", func() (bool, error) {

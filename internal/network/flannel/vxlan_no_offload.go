@@ -9,7 +9,7 @@ import (
 )
 
 // VXLANNoOffload is flannel/vxlan with what flannel's documents
-// (v0.28.0, Documentation/troubleshooting.md) tell to do where a network card
+// (v0.28.0, Documentation/troubleshooting.md) recommend where a network card
 // breaks the packets in a tunnel: ethtool -K flannel.1 tx-checksum-ip-generic
 // off. Without checksums the kernel cannot leave segmentation for later
 // either, so each packet goes through the tunnel alone and finished.

@@ -16,8 +16,8 @@ import (
 )
 
 // EBPFMapBytes is the memory of the maps of the programs at a node's devices, as
-// the kernel tells it (memlock of their fdinfo), each map once; 0 where no program
-// is there. A map whose size the kernel does not tell is an error.
+// the kernel reports it (memlock of their fdinfo), each map once; 0 where no program
+// is there. A map whose size the kernel does not report is an error.
 func EBPFMapBytes(node netns.NS) (uint64, error) {
 	_, ids, err := dataplane.EBPFObjects(node)
 	if err != nil {
@@ -40,7 +40,7 @@ func EBPFMapBytes(node netns.NS) (uint64, error) {
 }
 
 // ebpfMapBytes reads the line memlock of a map's fdinfo (proc_pid_fdinfo(5)). The
-// library's Info cannot tell one that holds nothing yet from one without the line.
+// library's Info cannot distinguish an empty one from one without the line.
 func ebpfMapBytes(id ebpf.MapID) (bytes uint64, err error) {
 	m, err := ebpf.NewMapFromID(id)
 	if err != nil {
@@ -55,11 +55,11 @@ func ebpfMapBytes(id ebpf.MapID) (bytes uint64, err error) {
 			return strconv.ParseUint(strings.TrimSpace(value), 10, 64)
 		}
 	}
-	return 0, fmt.Errorf("map %d: its size is not told", id)
+	return 0, fmt.Errorf("map %d: the kernel does not report its size", id)
 }
 
 // IPSetBytes is the memory of a node's sets of addresses with their members, as
-// the kernel tells it; 0 where there is none.
+// the kernel reports it; 0 where there is none.
 func IPSetBytes(node netns.NS) (uint64, error) {
 	var sets []netlink.IPSetResult
 	err := netns.Do(node, func() error {

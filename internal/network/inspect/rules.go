@@ -45,8 +45,8 @@ func (r *RuleReader) Close() error { return r.conn.Close() }
 
 // Read reads all rules of nf_tables, which iptables-nft and nftables write, and
 // those of the legacy iptables, where the namespace has any. A base chain of
-// nf_tables that does not count the packets that come to its end is made to: that
-// alone tells how many entered it. It is one more addition for each packet there.
+// nf_tables that does not count the packets that reach its end gets a counter: that
+// alone shows how many entered it. It is one more addition for each packet there.
 func (r *RuleReader) Read(ctx context.Context) (netfilter.Ruleset, error) {
 	rules, err := r.tables()
 	if err != nil {
@@ -197,7 +197,7 @@ type nftChain struct {
 	table  string
 }
 
-// tableName tells tables of one name apart by their family: "ip filter".
+// tableName distinguishes tables of one name by their family: "ip filter".
 func tableName(family byte, name string) string {
 	names := map[byte]string{unix.NFPROTO_IPV4: "ip", unix.NFPROTO_IPV6: "ip6", unix.NFPROTO_INET: "inet", unix.NFPROTO_ARP: "arp", unix.NFPROTO_BRIDGE: "bridge", unix.NFPROTO_NETDEV: "netdev"}
 	if n, ok := names[family]; ok {

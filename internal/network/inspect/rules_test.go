@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/netns"
 )
 
-// seven are rules of which a datagram at INPUT is held against five: the first,
+// seven are rules of which five check a datagram at INPUT: the first,
 // the jump, two of the chain pods, the one that accepts it.
 const seven = `*filter
 :INPUT ACCEPT [0:0]

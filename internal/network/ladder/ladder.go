@@ -14,25 +14,23 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// Rung is a network as a step up from another that is a part of it: measured
-// beside each other, they tell what the step costs.
-type Rung struct {
+// Step is a network that adds one thing to another: both measured in the same blocks show
+// what the step costs.
+type Step struct {
 	Network string
-	// Below is the network that has all of it but one thing, Adds is that thing in
-	// words.
+	// Below is the network that has all of it but one thing, Adds names that thing.
 	Below, Adds string
 	// Components are those of sampled stacks (unit.Components) whose functions are
-	// the step's own. What else a step makes run is in others' as well: a packet in a
+	// the step's own. Other functions that a step runs are in others' as well: a packet in a
 	// tunnel goes through IP twice.
 	Components []string
 }
 
-// Rungs are all steps. A network's ladder is the way from it down to the host;
-// names that begin with result.RungPrefix are of networks that nobody runs, which
-// are there for ladders alone.
-func Rungs() []Rung {
+// Steps are all steps. A network's ladder is the way from it down to the host. Networks
+// whose names begin with result.LadderPrefix exist only for ladders: nobody runs them.
+func Steps() []Step {
 	const (
-		host, bridge, conntrack, bridgeConntrack    = result.HostNetwork, result.RungPrefix + "bridge", result.RungPrefix + "conntrack", result.RungPrefix + "bridge-conntrack"
+		host, bridge, conntrack, bridgeConntrack    = result.HostNetwork, result.LadderPrefix + "bridge", result.LadderPrefix + "conntrack", result.LadderPrefix + "bridge-conntrack"
 		direct, directPolicy, gateway, bridgePlugin = "calico/direct", "calico/direct-policy", "flannel/host-gw", "bridge"
 		ipip, vxlan, geneve, tracked                = "IP in IP", "VXLAN", "Geneve", ", tracked"
 		rules                                       = "the policy's rules"
@@ -41,7 +39,7 @@ func Rungs() []Rung {
 	)
 	filter, tunnel, programs := []string{"netfilter"}, []string{"encapsulation"}, []string{"ebpf"}
 	trackedTunnel := []string{"encapsulation", "netfilter"}
-	return []Rung{
+	return []Step{
 		{direct, host, "veth pairs, forwarding", []string{"veth", "forwarding"}},
 		{bridge, direct, "a bridge", []string{"bridge"}},
 		{bridgePlugin, bridge, hooks, filter},
@@ -74,18 +72,18 @@ func Rungs() []Rung {
 
 // Of is the way from the bare network up to a network, the lowest step
 // first; nil for a network that has none.
-func Of(network string) []Rung {
-	of := map[string]Rung{}
-	for _, r := range Rungs() {
+func Of(network string) []Step {
+	of := map[string]Step{}
+	for _, r := range Steps() {
 		of[r.Network] = r
 	}
-	var down []Rung
+	var down []Step
 	for at := network; ; {
 		r, ok := of[at]
 		if !ok {
 			break
 		}
-		down = append([]Rung{r}, down...)
+		down = append([]Step{r}, down...)
 		at = r.Below
 	}
 	return down
@@ -94,8 +92,8 @@ func Of(network string) []Rung {
 // Names are the networks that have one of more than one step.
 func Names() []string {
 	var names []string
-	for _, r := range Rungs() {
-		if len(Of(r.Network)) > 1 && !result.IsRung(r.Network) {
+	for _, r := range Steps() {
+		if len(Of(r.Network)) > 1 && !result.IsLadderOnly(r.Network) {
 			names = append(names, r.Network)
 		}
 	}
@@ -105,7 +103,7 @@ func Names() []string {
 // Bridge is n, the network bridge, without the hooks of netfilter that
 // br_netfilter leads bridged packets through.
 func Bridge(n network.Network) network.Network {
-	n.Name, n.Summary = result.RungPrefix+"bridge", "a step of ladders: the network bridge, and bridged packets do not pass netfilter"
+	n.Name, n.Summary = result.LadderPrefix+"bridge", "a step of ladders: the network bridge, and bridged packets do not pass netfilter"
 	n.Wants = nil
 	n.NoServices = "bridged packets do not pass netfilter, so a pod of the same node would answer past the service"
 	base := n.SetUp
@@ -127,10 +125,10 @@ func Bridge(n network.Network) network.Network {
 }
 
 // Conntrack is a network with connection tracking on its nodes and no rule
-// that a forwarded packet meets.
+// that a forwarded packet is checked against.
 func Conntrack(n network.Network, name string) network.Network {
 	n.Summary = "a step of ladders: " + n.Name + " with connection tracking, and no rule in the pods' way"
-	n.Name = result.RungPrefix + name
+	n.Name = result.LadderPrefix + name
 	n.Needs = append(append([]netns.Feature{}, n.Needs...), dataplane.NFTTool(), netns.NFTables(), netns.Conntrack())
 	base := n.SetUp
 	n.SetUp = func(ctx context.Context, self network.Node, nodes []network.Node) error {

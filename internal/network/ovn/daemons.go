@@ -45,7 +45,7 @@ func nodeOVN(self network.Node) ovn {
 // ovnTools is the Debian packages, as a feature of the machine.
 func ovnTools() netns.Feature {
 	const packages = "apt-get install ovn-central ovn-host"
-	return netns.Feature{Name: "ovn-controller", Doc: "networks of OVN", Mend: packages, Probe: func() error {
+	return netns.Feature{Name: "ovn-controller", Doc: "networks of OVN", Cure: packages, Probe: func() error {
 		for _, program := range []string{"ovn-controller", "ovn-northd", "ovn-nbctl", "ovn-sbctl"} {
 			if _, err := exec.LookPath(program); err != nil {
 				return fmt.Errorf("%s is not installed: %s", program, packages)

@@ -51,7 +51,7 @@ func NoOverlay() network.Network {
 }
 
 // ovnMode is how packets reach other nodes' pods: by a tunnel, with what that wants of the
-// kernel, beside openvswitch, to use its datapath; or by the nodes' routes.
+// kernel, in addition to openvswitch, to use its datapath; or by the nodes' routes.
 type ovnMode struct{ tunnel []netns.Feature }
 
 func (m ovnMode) overlay() bool { return len(m.tunnel) > 0 }

@@ -71,7 +71,7 @@ func IPAMGet(args *skel.CmdArgs, dual bool) (Conf, *current.Result, error) {
 	return conf, result, nil
 }
 
-// oneOfEach tells an IPv4 address, alone or with one of IPv6 after it.
+// oneOfEach accepts an IPv4 address, alone or with one of IPv6 after it.
 func oneOfEach(ips []*current.IPConfig, dual bool) bool {
 	if len(ips) == 0 || ips[0].Address.IP.To4() == nil {
 		return false
@@ -84,7 +84,7 @@ func IPAMDel(conf Conf, args *skel.CmdArgs) error {
 	return invoke.DelegateDel(context.Background(), conf.IPAM.Type, args.StdinData, nil)
 }
 
-// AloneMask is the mask of an address that has no other beside it.
+// AloneMask is the mask of an address that is the only one of its subnet.
 func AloneMask(ip net.IP) net.IPMask {
 	bits := 128
 	if ip.To4() != nil {

@@ -78,7 +78,7 @@ func byDriver(driver, device string) network.Network {
 
 // netavarkTool is the Debian package, as a feature of the machine.
 func netavarkTool() netns.Feature {
-	return netns.Feature{Name: "netavark", Doc: "Podman's networks", Mend: "apt-get install netavark", Probe: func() error {
+	return netns.Feature{Name: "netavark", Doc: "Podman's networks", Cure: "apt-get install netavark", Probe: func() error {
 		_, err := netavarkPath()
 		return err
 	}}

@@ -51,7 +51,7 @@ func inKernel(f netns.Feature) netns.Feature {
 	f.Name += " for sockmap"
 	f.Probe = func() error {
 		if err := probe(); err != nil {
-			return fmt.Errorf("%w: through a switch in user space a client sends before its connection stands at the server, so TCP cannot bypass it", err)
+			return fmt.Errorf("%w: through a switch in user space a client sends before the server has its connection, so TCP cannot bypass it", err)
 		}
 		return nil
 	}

@@ -46,7 +46,7 @@ func SRIOV() network.Network {
 // never enough for certain, as other labs may take them.
 func virtualFunctions(sys string) netns.Feature {
 	return netns.Feature{
-		Name: "sriov", Doc: "the network spiderpool/sriov", Mend: "echo 4 > /sys/class/net/DEVICE/device/sriov_numvfs, on a device that has SR-IOV",
+		Name: "sriov", Doc: "the network spiderpool/sriov", Cure: "echo 4 > /sys/class/net/DEVICE/device/sriov_numvfs, on a device that has SR-IOV",
 		Probe: func() error {
 			all, err := listVFs(sys)
 			if err == nil && len(all) == 0 {

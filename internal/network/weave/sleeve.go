@@ -16,7 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/tunnel"
 )
 
-// Sleeve is Weave Net where it cannot have its fast datapath, or was told
+// Sleeve is Weave Net where it cannot have its fast datapath, or was configured
 // not to (WEAVE_NO_FASTDP).
 func Sleeve() network.Network {
 	n := network.Network{

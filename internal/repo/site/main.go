@@ -3,7 +3,7 @@
 //	site TREE FOLDER
 //
 // It writes FOLDER/pages with README.md, every document and every file that one links
-// to, at the same paths, and FOLDER/mkdocs.yml: TREE/tools/site/mkdocs.yml with the
+// to, at the same paths, TREE/tools/site/style.css, and FOLDER/mkdocs.yml: TREE/tools/site/mkdocs.yml with the
 // navigation that README.md's index gives.
 package main
 

@@ -46,7 +46,12 @@ func prepare(tree, folder string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(folder, "mkdocs.yml"), append(config, nav...), 0o644)
+	style, err := fs.ReadFile(s.tree, "tools/site/style.css")
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(filepath.Join(folder, "pages", "style.css"), style, 0o644),
+		os.WriteFile(filepath.Join(folder, "mkdocs.yml"), append(config, nav...), 0o644))
 }
 
 // site is what a site is made of.

@@ -56,6 +56,9 @@ func TestPrepare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := os.Stat(filepath.Join(folder, "pages", "style.css")); err != nil || !strings.Contains(string(text), "\nextra_css: [style.css]\n") {
+		t.Errorf("the pages have no style.css: %v", err)
+	}
 	_, nav, _ := strings.Cut(string(text), "\nnav:\n")
 	for _, d := range documents {
 		page := "docs/" + filepath.Base(d)

@@ -82,7 +82,7 @@ func explanations(d *report.Document) []Explanation {
 	var out []Explanation
 	for _, g := range d.Groups {
 		for _, n := range g.Networks {
-			if n == result.HostNetwork || result.IsRung(n) {
+			if n == result.HostNetwork || result.IsLadderOnly(n) {
 				continue
 			}
 			e := Explanation{Network: n, Where: g.Title(), place: g.Place}

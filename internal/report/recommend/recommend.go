@@ -86,7 +86,7 @@ func recommendation(d *report.Document, r stat.Recommendation) []string {
 func runnersUp(d *report.Document, r stat.Recommendation) []string {
 	var out []string
 	for _, o := range r.Others {
-		if !o.ToldApart {
+		if !o.Significant {
 			out = append(out, d.Option(o.Option))
 		}
 	}
@@ -186,7 +186,7 @@ func recommendTable(d *report.Document, r stat.Recommendation) *page.Table {
 		} else {
 			last = report.Ratio(*o.Behind)
 		}
-		if o.ToldApart {
+		if o.Significant {
 			worse = "yes"
 		}
 		row(o.Option, last, worse)

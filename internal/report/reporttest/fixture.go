@@ -141,7 +141,7 @@ func rankingOf(i int, networks []FixtureNetwork) stat.Ranking {
 	for k, n := range sorted {
 		r.Ranked = append(r.Ranked, stat.Ranked{Network: n.Name, Rank: n.From[i], RankTo: n.To[i], Value: Estimated(t.base*n.Eff[i], 0.01, 12, stat.GeometricMean)})
 		for _, worse := range sorted[k+1:] {
-			r.Pairs = append(r.Pairs, stat.Pair{Better: n.Name, Worse: worse.Name, ToldApart: n.To[i] < worse.From[i], P: 0.01, Adjusted: 0.03,
+			r.Pairs = append(r.Pairs, stat.Pair{Better: n.Name, Worse: worse.Name, Significant: n.To[i] < worse.From[i], P: 0.01, Adjusted: 0.03,
 				Ratio: Estimated(n.Eff[i]/worse.Eff[i], 0.01, 12, stat.GeometricMean)})
 		}
 	}

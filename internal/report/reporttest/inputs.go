@@ -72,7 +72,7 @@ func NoBaseline() report.Input {
 			r.Ranked[k].Rank, r.Ranked[k].RankTo = k+1, k+1
 		}
 		for k := range r.Pairs {
-			r.Pairs[k].ToldApart = true
+			r.Pairs[k].Significant = true
 		}
 		in.Analysis.Rankings = append(in.Analysis.Rankings, r)
 	}
@@ -110,7 +110,7 @@ func linkBound() report.Input {
 	}
 	r.Pairs = nil
 	for k := range byCPU.Pairs {
-		byCPU.Pairs[k].ToldApart = true
+		byCPU.Pairs[k].Significant = true
 	}
 	in.Analysis.Rankings = []stat.Ranking{r, byCPU}
 	in.Analysis.Goals = GoalsOf([]FixtureNetwork{networks[0], networks[1], networks[3]}, true)

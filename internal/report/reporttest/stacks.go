@@ -118,19 +118,19 @@ func Stacked() report.Input {
 	return Analyse(in, samples)
 }
 
-// ladders are those of the networks of these tests; the rung between bridge and
+// ladders are those of the networks of these tests; the step between bridge and
 // veth pairs was not measured.
-func ladders(network string) []stat.Rung {
-	direct := stat.Rung{Network: "calico/direct", Adds: "veth pairs, forwarding", Components: []string{"veth", "forwarding"}}
-	bridge := stat.Rung{Network: "ladder/bridge", Adds: "a bridge", Components: []string{"bridge"}}
-	gateway := stat.Rung{Network: "flannel/host-gw", Adds: "netfilter's hooks at the bridge", Components: []string{"netfilter"}}
+func ladders(network string) []stat.Step {
+	direct := stat.Step{Network: "calico/direct", Adds: "veth pairs, forwarding", Components: []string{"veth", "forwarding"}}
+	bridge := stat.Step{Network: "ladder/bridge", Adds: "a bridge", Components: []string{"bridge"}}
+	gateway := stat.Step{Network: "flannel/host-gw", Adds: "netfilter's hooks at the bridge", Components: []string{"netfilter"}}
 	switch network {
 	case "calico/direct-policy":
-		return []stat.Rung{direct, {Network: network, Adds: "the policy's rules", Components: []string{"netfilter"}}}
+		return []stat.Step{direct, {Network: network, Adds: "the policy's rules", Components: []string{"netfilter"}}}
 	case "flannel/host-gw":
-		return []stat.Rung{direct, bridge, gateway}
+		return []stat.Step{direct, bridge, gateway}
 	case "flannel/vxlan":
-		return []stat.Rung{direct, bridge, gateway, {Network: network, Adds: "VXLAN", Components: []string{"encapsulation"}}}
+		return []stat.Step{direct, bridge, gateway, {Network: network, Adds: "VXLAN", Components: []string{"encapsulation"}}}
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func compared(d *report.Document) string {
 	one := ""
 	for _, s := range d.Analysis.Cells {
 		switch {
-		case s.OK == 0 || result.IsRung(s.Cell.Network):
+		case s.OK == 0 || result.IsLadderOnly(s.Cell.Network):
 		case s.Cell.IsBaseline():
 			baseline = true
 		default:

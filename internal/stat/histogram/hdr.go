@@ -44,7 +44,7 @@ type Reader struct {
 }
 
 const (
-	// The low bits of the second digit tell the word size, which is always 1.
+	// The low bits of the second digit are the word size, which is always 1.
 	cookieMask       = ^uint32(0xf0)
 	compressedCookie = 0x1c849304
 	contentCookie    = 0x1c849303
@@ -107,7 +107,7 @@ func (d *Reader) inflate(raw []byte) error {
 type hdrScale struct{ unit, half int }
 
 func scaleOf(digits int32, lowest int64) hdrScale {
-	fine := uint64(2 * math.Pow10(int(digits))) // values up to it are told apart by one unit
+	fine := uint64(2 * math.Pow10(int(digits))) // values up to it have a resolution of one unit
 	return hdrScale{unit: bits.Len64(uint64(max(lowest, 1))) - 1, half: max(bits.Len64(fine-1), 1) - 1}
 }
 

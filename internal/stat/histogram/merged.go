@@ -123,9 +123,9 @@ func (m Merged) Count() float64 {
 }
 
 // Percentile is the smallest value that the share p of all values, each block
-// weighted, does not exceed; in seconds. Hint is the place to begin at; the
-// place found is handed back for the next call.
-func (m Merged) Percentile(p float64, weights []float64, hint int) (seconds float64, place int) {
+// weighted, does not exceed; in seconds. Hint is the index to begin at; the
+// index found is returned as the hint for the next call.
+func (m Merged) Percentile(p float64, weights []float64, hint int) (seconds float64, index int) {
 	var total float64
 	for b, w := range weights {
 		total += w * m.totals[b]
@@ -135,7 +135,7 @@ func (m Merged) Percentile(p float64, weights []float64, hint int) (seconds floa
 	return float64(m.values[k]) / 1e9, k
 }
 
-// search finds the first place where the weighted count reaches rank, galloping
+// search finds the first index where the weighted count reaches rank, galloping
 // out from hint: the percentiles of resamples lie close together.
 func (m Merged) search(weights []float64, rank float64, hint int) int {
 	last := len(m.values) - 1

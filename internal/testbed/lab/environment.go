@@ -121,7 +121,7 @@ func (l *Lab) facts(ctx context.Context, n network.Network) (result.NetworkFacts
 	out := n.LeavesOut
 	for _, f := range n.Wants {
 		if err := l.planner.probe(f); err != nil {
-			out = strings.TrimPrefix(out+fmt.Sprintf("; %s (%v: %s)", f.Doc, err, f.Mend), "; ")
+			out = strings.TrimPrefix(out+fmt.Sprintf("; %s (%v: %s)", f.Doc, err, f.Cure), "; ")
 		}
 	}
 	facts := result.NetworkFacts{Kind: n.Kind, Model: n.Model, LeavesOut: out, Encapsulation: n.Encapsulation}

@@ -16,7 +16,7 @@ import (
 // none; on a bridge that is alone packets do not pass netfilter.
 func TestRungsAreWhatTheySay(t *testing.T) {
 	const direct, bridge = "calico/direct", "bridge"
-	tracks := map[string]bool{result.RungPrefix + "conntrack": true, result.RungPrefix + "bridge-conntrack": true, result.RungPrefix + "bridge": false, direct: false, bridge: false}
+	tracks := map[string]bool{result.LadderPrefix + "conntrack": true, result.LadderPrefix + "bridge-conntrack": true, result.LadderPrefix + "bridge": false, direct: false, bridge: false}
 	var names []string
 	for name := range tracks {
 		names = append(names, name)
@@ -47,7 +47,7 @@ func TestRungsAreWhatTheySay(t *testing.T) {
 		if text := string(rules.Stdout); strings.Contains(text, "forward") || strings.Contains(text, "postrouting") || strings.Contains(text, "prerouting") {
 			t.Errorf("%s: rules in the way of forwarded packets:\n%s", cell.Network, text)
 		}
-		if v, err := netns.Sysctl(node, "net/bridge/bridge-nf-call-iptables"); err == nil && cell.Network != direct && (v == "1") == (cell.Network == result.RungPrefix+"bridge") {
+		if v, err := netns.Sysctl(node, "net/bridge/bridge-nf-call-iptables"); err == nil && cell.Network != direct && (v == "1") == (cell.Network == result.LadderPrefix+"bridge") {
 			t.Errorf("%s: bridge-nf-call-iptables is %s", cell.Network, v)
 		}
 	}

@@ -67,20 +67,20 @@ func TestStreamsShareAPulse(t *testing.T) {
 	}
 }
 
-// receive takes the place of the receiver of one flow: it may say that it is
+// receive replaces the receiver of one flow: it may say that it is
 // there, and at the end of the window that it has seen enough.
 func receive(r *run, fd, index int, alive, stop bool, over *atomic.Bool) {
 	buf := make([]byte, 2048)
 	for !over.Load() {
 		n, err := unix.Read(fd, buf)
 		if alive && err == nil {
-			r.say(fd, aliveControl, index)
+			r.sendControl(fd, aliveControl, index)
 		}
 		if kind, _ := r.readControl(buf[:max(n, 0)]); kind == endControl {
 			return
 		}
 		if begin := r.send.begin.Load(); stop && begin != 0 && nanotime() > begin+r.send.length {
-			r.say(fd, stopControl, index)
+			r.sendControl(fd, stopControl, index)
 		}
 	}
 }
@@ -88,7 +88,7 @@ func receive(r *run, fd, index int, alive, stop bool, over *atomic.Bool) {
 // A silence is one that threads listened to: not the time in which all of them
 // were held up.
 func TestSilence(t *testing.T) {
-	p := pulse{idle: 1}
+	p := heartbeat{idle: 1}
 	for i, c := range []struct {
 		before func()
 		want   bool
