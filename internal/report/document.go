@@ -30,6 +30,7 @@ type rules struct {
 	services     int
 	serviceProxy string
 	policies     int
+	encryption   string
 }
 
 // group is one table: networks × traffics at one place.
@@ -47,12 +48,12 @@ type group struct {
 }
 
 func placeOf(c result.Cell) place {
-	return place{c.Path, c.Placement, c.Link, c.Profile, c.MTU, rules{c.Services, c.ServiceProxy, c.Policies}}
+	return place{c.Path, c.Placement, c.Link, c.Profile, c.MTU, rules{c.Services, c.ServiceProxy, c.Policies, c.Encryption}}
 }
 
 func trafficOf(c result.Cell) result.Cell {
 	c.Network, c.Cluster, c.Path, c.Placement, c.Link, c.Profile, c.MTU = "", "", "", "", "", "", 0
-	c.Services, c.ServiceProxy, c.Policies = 0, "", 0
+	c.Services, c.ServiceProxy, c.Policies, c.Encryption = 0, "", 0, ""
 	return c
 }
 
@@ -62,7 +63,8 @@ func (g *group) at(network string, traffic result.Cell) result.Cell {
 	traffic.Cluster = g.clusters[network]
 	traffic.Network, traffic.Path, traffic.Placement, traffic.Link, traffic.Profile, traffic.MTU =
 		network, p.path, p.placement, p.link, p.profile, p.mtu
-	traffic.Services, traffic.ServiceProxy, traffic.Policies = p.rules.services, p.rules.serviceProxy, p.rules.policies
+	traffic.Services, traffic.ServiceProxy, traffic.Policies, traffic.Encryption =
+		p.rules.services, p.rules.serviceProxy, p.rules.policies, p.rules.encryption
 	return traffic
 }
 

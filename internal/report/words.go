@@ -103,7 +103,7 @@ func (p place) String() string {
 
 // String says the rules in the words of a cell.
 func (r rules) String() string {
-	return result.Cell{Services: r.services, ServiceProxy: r.serviceProxy, Policies: r.policies}.Rules()
+	return result.Cell{Services: r.services, ServiceProxy: r.serviceProxy, Policies: r.policies, Encryption: r.encryption}.Rules()
 }
 
 // short says of a place only what differs between the places of the report. A

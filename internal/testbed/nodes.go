@@ -29,3 +29,12 @@ type NodeReadings struct {
 	// Doubts says what went wrong, Absent what cannot be read here at all.
 	Doubts, Absent []string
 }
+
+// EncryptionReader is a testbed that can verify that a cell's packets between nodes are
+// encrypted.
+type EncryptionReader interface {
+	// WatchEncryption reads the counters of what encrypts a cell's packets, before its
+	// traffic begins. The func reads them again after it: it gives what was encrypted, or
+	// says why not all of it was. Both are nil where the cell has no encryption.
+	WatchEncryption(ctx context.Context, cell result.Cell) func() (*result.Encryption, error)
+}

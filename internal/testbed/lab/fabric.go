@@ -32,7 +32,13 @@ func fabricSettings() []netns.Setting {
 
 // wire makes the fabric's switch and each node's link to it, shaped at the
 // switch's ports.
-func (c *cluster) wire(fabric netns.NS) error { return wire(fabric, c.link, c.spec.MTU, c.nodes) }
+func (c *cluster) wire(fabric netns.NS) error {
+	wired := make([]network.Node, len(c.nodes))
+	for i, n := range c.nodes {
+		wired[i] = c.encryption.Wire(n, c.spec.MTU)
+	}
+	return wire(fabric, c.link, c.spec.MTU, wired)
+}
 
 func wire(fabric netns.NS, link Link, mtu int, nodes []network.Node) error {
 	if err := netns.AddBridge(fabric, fabricBridge, mtu); err != nil {

@@ -25,6 +25,8 @@ type Spec struct {
 	// Policies is how many policies that allow nothing stand before the network's
 	// own.
 	Policies int `json:"policies,omitempty"`
+	// Encryption is what encrypts the packets between nodes; "": nothing does.
+	Encryption string `json:"encryption,omitempty"`
 	// IPv6 is beside IPv4 on nodes and pods.
 	IPv6 bool `json:"ipv6,omitempty"`
 	// Algorithms are the congestion controls of traffic that cannot set them itself.
@@ -49,15 +51,16 @@ type key struct {
 	services               int
 	serviceProxy           string
 	policies               int
+	encryption             string
 	ipv6                   bool // tunnels for IPv6 leave pods less, so IPv4 is measured without
 }
 
 func keyOf(c result.Cell) key {
-	return key{c.Network, c.Link, c.Profile, c.MTU, c.Services, c.ServiceProxy, c.Policies, c.Family == familyIPv6}
+	return key{c.Network, c.Link, c.Profile, c.MTU, c.Services, c.ServiceProxy, c.Policies, c.Encryption, c.Family == familyIPv6}
 }
 
 func (s Spec) key() key {
-	return key{s.Network, s.Link, s.Profile, s.MTU, s.Services, s.ServiceProxy, s.Policies, s.IPv6}
+	return key{s.Network, s.Link, s.Profile, s.MTU, s.Services, s.ServiceProxy, s.Policies, s.Encryption, s.IPv6}
 }
 
 // sites says where the two ends of a cell are: from node 1 to node 2, or both
@@ -186,6 +189,9 @@ func (p *planner) support(c result.Cell) (client, server site, err error) {
 	if err := p.check(n, c.Link, c.Profile, c.MTU); err != nil {
 		return client, server, err
 	}
+	if err := p.checkEncryption(n, c); err != nil {
+		return client, server, err
+	}
 	if c.Workload == result.PodSetupName {
 		switch {
 		case n.HostNetwork:
@@ -294,7 +300,7 @@ func podCIDR(i int) netip.Prefix {
 func specOf(c result.Cell) Spec {
 	return Spec{
 		Network: c.Network, Link: c.Link, Profile: c.Profile, MTU: c.MTU,
-		Services: c.Services, ServiceProxy: c.ServiceProxy, Policies: c.Policies, IPv6: c.Family == familyIPv6,
+		Services: c.Services, ServiceProxy: c.ServiceProxy, Policies: c.Policies, Encryption: c.Encryption, IPv6: c.Family == familyIPv6,
 	}
 }
 
@@ -304,7 +310,7 @@ func (s Spec) rules() string {
 		s.IPv6 = false
 		return ", IPv6" + s.rules()
 	}
-	if r := (result.Cell{Services: s.Services, ServiceProxy: s.ServiceProxy, Policies: s.Policies}).Rules(); r != "" {
+	if r := (result.Cell{Services: s.Services, ServiceProxy: s.ServiceProxy, Policies: s.Policies, Encryption: s.Encryption}).Rules(); r != "" {
 		return ", " + r
 	}
 	return ""
