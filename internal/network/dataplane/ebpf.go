@@ -132,7 +132,7 @@ func MapsAt(device string, d Direction) (EBPFMaps, error) {
 	l, err := netlink.LinkByName(device)
 	var gone netlink.LinkNotFoundError
 	if errors.As(err, &gone) {
-		return nil, fmt.Errorf("device %s: %w (%v)", device, ErrNoEBPF, err)
+		return nil, fmt.Errorf("device %s: %w: %w", device, ErrNoEBPF, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("device %s: %w", device, err)
