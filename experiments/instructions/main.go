@@ -121,7 +121,7 @@ func inside(args []string, stdout, stderr io.Writer) (handled bool, status int) 
 	var err error
 	switch args[1] {
 	case "tunnel": // the words that a lab starts it with
-		err = tunnel.ServeArg(context.Background(), args[2])
+		err = tunnel.ServeArg(context.Background(), args[2], os.Stdin)
 	case countVerb:
 		var p plan
 		if err = json.Unmarshal([]byte(args[2]), &p); err == nil {

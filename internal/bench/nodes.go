@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -46,6 +47,26 @@ func (r *run) watchNodes(ctx context.Context, s *result.Sample, ends testbed.End
 			}
 			s.Machines[end] = machine(place)
 		}
+	}
+}
+
+// watchEncryption reads the counters of what encrypts a sample's packets between nodes. The
+// func reads them again after the traffic, and records what was encrypted; its error says
+// why not all of it was. It never fails a cell without encryption.
+func (r *run) watchEncryption(ctx context.Context, s *result.Sample) func() error {
+	if s.Cell.Encryption == "" {
+		return func() error { return nil }
+	}
+	reader, ok := r.Testbed.(testbed.EncryptionReader)
+	if !ok {
+		return func() error {
+			return errors.New("this testbed cannot verify that packets are encrypted: measure in the lab")
+		}
+	}
+	again := reader.WatchEncryption(ctx, s.Cell)
+	return func() (err error) {
+		s.Encryption, err = again()
+		return err
 	}
 }
 

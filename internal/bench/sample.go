@@ -33,6 +33,8 @@ type try struct {
 	without []string
 	// served is what the serving end gave.
 	served workload.Output
+	// encrypted verifies the sample's encryption once its traffic has ended.
+	encrypted func() error
 }
 
 // machines are those under its ends, each once.
@@ -78,6 +80,9 @@ func (t *try) manyEnds() bool { return t.work.Spec().ManyEnds }
 // finish measures what was begun. Several may be measured at the same time.
 func (r *run) finish(ctx context.Context, t *try) {
 	s, err := &t.sample, t.err
+	if err == nil {
+		t.encrypted = r.watchEncryption(ctx, s)
+	}
 	switch {
 	case err != nil:
 	case t.addsPods():
@@ -86,6 +91,9 @@ func (r *run) finish(ctx context.Context, t *try) {
 		err = r.manyEnds(ctx, s, t.work)
 	default:
 		err = r.measure(ctx, t)
+	}
+	if err == nil {
+		err = t.encrypted()
 	}
 	if err == nil {
 		s.Status = result.StatusOK
@@ -100,7 +108,7 @@ func (r *run) finish(ctx context.Context, t *try) {
 func failed(s *result.Sample, err error) {
 	s.Status, s.Reason = result.StatusFailed, oneLine(err)
 	s.Metrics, s.Histogram, s.Series, s.MeasuredSeconds, s.Probes, s.Machines = nil, nil, nil, nil, nil, nil
-	s.Settings, s.Conditions, s.Slices, s.Explaining, s.Job = nil, nil, nil, nil, nil
+	s.Settings, s.Conditions, s.Slices, s.Explaining, s.Job, s.Encryption = nil, nil, nil, nil, nil, nil
 }
 
 func (r *run) measure(ctx context.Context, t *try) error {

@@ -166,6 +166,9 @@ func (r *run) measureBatch(ctx context.Context, tries []*slicedTry) {
 		places = append(places, t.ends.Client, t.ends.Server)
 	}
 	defer r.watchAlive(ctx, places...)()
+	for _, t := range tries {
+		t.encrypted = r.watchEncryption(ctx, &t.sample)
+	}
 	each(tries, openAtOnce, func(t *slicedTry) { r.open(ctx, t) })
 	live := slices.DeleteFunc(slices.Clone(tries), func(t *slicedTry) bool { return t.err != nil })
 	length := r.schedule(live)
@@ -180,6 +183,9 @@ func (r *run) measureBatch(ctx context.Context, tries []*slicedTry) {
 	for _, t := range live {
 		if t.err == nil {
 			t.err = r.take(t)
+		}
+		if t.err == nil {
+			t.err = t.encrypted()
 		}
 	}
 }

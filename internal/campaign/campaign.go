@@ -41,8 +41,10 @@ type Campaign struct {
 	Services       []int    `json:"services"`
 	ServiceProxies []string `json:"service_proxies"`
 	Policies       []int    `json:"policies"`
-	Probes         []string `json:"probes"`
-	Sampling       Sampling `json:"sampling"`
+	// Encryption is crossed for paths between nodes, on all networks but the bare one.
+	Encryption []string `json:"encryption"`
+	Probes     []string `json:"probes"`
+	Sampling   Sampling `json:"sampling"`
 }
 
 // Network is a network's name, or a mapping with a conflist of the user's own.
@@ -259,6 +261,11 @@ func (c Campaign) onlyAddsPods() bool {
 // withPolicies reports whether any number of policies but none is asked for.
 func (c Campaign) withPolicies() bool {
 	return slices.ContainsFunc(c.Policies, func(n int) bool { return n > 0 })
+}
+
+// withEncryption tells whether any encryption but none is asked for.
+func (c Campaign) withEncryption() bool {
+	return slices.ContainsFunc(c.Encryption, func(e string) bool { return e != result.EncryptionNone })
 }
 
 func (c Campaign) hasNetwork(name string) bool {

@@ -110,7 +110,7 @@ func TestDefaults(t *testing.T) {
 			{Name: "plain"},
 		},
 		MTU: []int{1500}, Families: []string{"ipv4"}, Probes: []string{"cpu", "process", "counters", "stacks", "netfilter", "memory"},
-		Services: []int{1}, ServiceProxies: []string{"iptables"}, Policies: []int{0},
+		Services: []int{1}, ServiceProxies: []string{"iptables"}, Policies: []int{0}, Encryption: []string{"none"},
 		Sampling: Sampling{Seconds: 1, WarmupSeconds: 0.2, MinBlocks: 5, MaxBlocks: 20, TargetRelativeHalfwidth: 0.02, Until: "target", Confidence: 0.95, Retries: 1,
 			SliceSeconds: 0.02, ExplainSeconds: 0.3, ExplainEvery: 8},
 	}
@@ -148,7 +148,7 @@ func TestEveryKey(t *testing.T) {
 			{Name: "iperf3", Values: Values{"protocol": {"udp", "tcp"}, "message_bytes": {1460}, "streams": {1}}},
 		},
 		MTU: []int{1500, 9000}, Families: []string{"ipv4", "ipv6"}, Probes: []string{"cpu", "process", "counters", "stacks", "netfilter", "memory"},
-		Services: []int{1, 10000}, ServiceProxies: []string{"iptables", "ebpf"}, Policies: []int{0, 1000},
+		Services: []int{1, 10000}, ServiceProxies: []string{"iptables", "ebpf"}, Policies: []int{0, 1000}, Encryption: []string{"wireguard-go"},
 		Sampling: Sampling{Seconds: 0.5, WarmupSeconds: 0, MinBlocks: 3, MaxBlocks: 3, MaxSeconds: 300, TargetRelativeHalfwidth: 0.05, Until: "target", Confidence: 0.99, Retries: 0,
 			SliceSeconds: 0.01, Slices: 12, ExplainSeconds: 0, ExplainEvery: 3},
 	}

@@ -20,6 +20,7 @@ func (d *decoder) check(c *Campaign) {
 	if d.good(keyPath{"networks"}) && d.good(keyPath{"paths"}) {
 		d.checkPaths(c)
 		d.checkRules(c)
+		d.checkEncryption(c)
 	}
 	for i := range c.Workloads {
 		d.checkWorkload(keyPath{"workloads", i}, &c.Workloads[i], c.Testbed)
@@ -125,6 +126,22 @@ func (d *decoder) checkRules(c *Campaign) {
 	enforces := slices.ContainsFunc(c.Networks, func(n Network) bool { return n.Enforces })
 	if c.withPolicies() && !enforces {
 		d.fail(keyPath{"policies"}, "add one that does to networks: "+strings.Join(d.known.Enforcing, ", "), "no network enforces policies")
+	}
+}
+
+// checkEncryption refuses encryption that no packet would be measured with.
+func (d *decoder) checkEncryption(c *Campaign) {
+	if !c.withEncryption() {
+		return
+	}
+	where := keyPath{"encryption"}
+	switch {
+	case c.Testbed != "lab":
+		d.fail(where, "write testbed: lab", "encryption requires testbed lab; this campaign uses %s", c.Testbed)
+	case !slices.ContainsFunc(c.Paths, func(p Path) bool { return p.Placement == result.InterHost }):
+		d.fail(where, "add {from: pod, to: pod, placement: inter-host} to paths", "encryption is between nodes, and every path is inside a node")
+	case !slices.ContainsFunc(c.Networks, func(n Network) bool { return n.Name != result.HostNetwork }):
+		d.fail(where, "add a network with pods to networks", "network %s is the baseline, which is never encrypted", result.HostNetwork)
 	}
 }
 
@@ -243,7 +260,7 @@ func (c Campaign) combinations() float64 {
 		traffics += n
 	}
 	for _, values := range []int{len(c.Networks), len(c.Links), len(c.Profiles), len(c.Paths), len(c.MTU), len(c.Families),
-		len(c.Services), len(c.ServiceProxies), len(c.Policies), len(c.Clusters)} {
+		len(c.Services), len(c.ServiceProxies), len(c.Policies), len(c.Encryption), len(c.Clusters)} {
 		traffics *= float64(max(values, 1))
 	}
 	return traffics

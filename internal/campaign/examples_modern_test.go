@@ -43,6 +43,29 @@ func TestServicesAtScalePlan(t *testing.T) {
 	}
 }
 
+// TestEncryptionPlan: each network is measured plain and under each encryption, but for the
+// baseline.
+func TestEncryptionPlan(t *testing.T) {
+	by := map[string][]string{}
+	for _, c := range planned(t, "../../examples/encryption.yaml") {
+		if c.Workload == "tcp_rr" {
+			by[c.Network] = append(by[c.Network], c.Encryption)
+		}
+	}
+	for network, got := range by {
+		want := []string{"", "ipsec", "wireguard", "wireguard-go"}
+		if network == result.HostNetwork {
+			want = want[:1]
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%s is encrypted by %q", network, got)
+		}
+	}
+	if len(by) != 4 {
+		t.Errorf("%d networks", len(by))
+	}
+}
+
 // TestModernPlan: each network has a stream whose messages fill segments of BIG TCP, and
 // what the example says that it leaves out is not in it.
 func TestModernPlan(t *testing.T) {

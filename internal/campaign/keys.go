@@ -108,6 +108,8 @@ func campaignKeys(known Known) []key {
 			doc: "What implements services: kube-proxy's rule structure in one of its modes, or eBPF at the socket as in Cilium. For paths to cluster-ip and node-port."},
 		{name: "policies", def: "[0]", kind: "number of policies", bounds: bounds{Min: 0, Max: maxPolicies}, example: "[0, 10, 100, 1000]",
 			doc: "How many non-matching policies the network evaluates before the one that allows the traffic. Networks that enforce no policies are measured without."},
+		{name: "encryption", def: "[" + result.EncryptionNone + "]", kind: "encryption", names: result.Encryptions(), example: "[none, wireguard-go]",
+			doc: "What encrypts the packets that nodes send each other, as verified in each sample (docs/datapaths.md). wireguard: the kernel's WireGuard. wireguard-go: WireGuard in user space. ipsec: the kernel's ESP with AES-GCM, for networks with a tunnel. Network host, the baseline, is never encrypted, and neither are paths inside a node. Requires testbed lab."},
 		{name: "probes", def: "[" + strings.Join(known.Probes, ", ") + "]", kind: "probe", names: closed(known.Probes), example: "[cpu, process]",
 			doc: "What is measured next to the traffic; `cnibench list probes` describes each. Most are read at both ends of a window (docs/probes.md). netfilter and memory are read on the nodes before and after it: the rules evaluated for a packet, and the memory of the network (docs/nodes.md)."},
 		{name: "sampling", def: "{}", kind: "sampling", example: "{seconds: 1, min_blocks: 5}",

@@ -17,7 +17,7 @@ type schema map[string]any
 // Go types and the table of keys that the parser uses. What it cannot say, the
 // parser alone refuses: conflists that are not there, max_blocks below
 // min_blocks, networks that no path would measure, numbers of services or
-// policies that nothing would be measured with, too many cells.
+// policies, or encryption, that nothing would be measured with, too many cells.
 func Schema(known Known) ([]byte, error) {
 	s := schemaOf(reflect.TypeFor[Campaign](), key{}, known)
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"

@@ -20,7 +20,7 @@ func notInSchema() map[string]string {
 		"syntax-colon": yaml, "syntax-indent": yaml, "syntax-open-list": yaml, "syntax-tab": yaml, "tags": yaml, "two-documents": yaml,
 		"conflist-folder": files, "conflist-missing": files, "conflist-content": files,
 		"blocks-order": two, "blocks-default": two,
-		"services-without-path": two, "services-from-host": two, "policies-without-network": two,
+		"services-without-path": two, "encryption-inside-a-node": two, "encryption-of-the-baseline": two, "encryption-on-a-cluster": two, "services-from-host": two, "policies-without-network": two,
 		"pairs-paths": two, "switch-alone": two, "three-nodes": two, "path-without-host": two, "clusters-without-detected": two, "network-without-path": two,
 	}
 }

@@ -69,6 +69,25 @@ func runShort(t *testing.T, campaign string) []result.Sample {
 	return rec.Samples
 }
 
+// TestEncryptionExample runs examples/encryption.yaml with two networks: each sample is
+// verified, or names what this machine lacks.
+func TestEncryptionExample(t *testing.T) {
+	seen := map[string]bool{}
+	for _, sample := range runShort(t, shorter(t, "../../examples/encryption.yaml", "  - calico/direct\n  - cilium/vxlan\n", "")) {
+		e := sample.Cell.Encryption
+		if sample.Status != result.StatusOK {
+			continue
+		}
+		seen[e] = true
+		if (e == "") != (sample.Encryption == nil) || e != "" && sample.Encryption.EncryptedBytes == 0 {
+			t.Errorf("%s %s: %+v", sample.Cell.Network, sample.Cell.Traffic(), sample.Encryption)
+		}
+	}
+	if !seen["wireguard-go"] {
+		t.Error("wireguard-go was not measured")
+	}
+}
+
 // TestServicesAtScaleExample runs examples/services-at-scale.yaml with fewer services: each
 // record has what a connection's first packet took, and what the set-up of its node took.
 func TestServicesAtScaleExample(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/tunnel"
 )
 
-// tunnelCommand is the forwarder of a lab's node with the network flannel/udp.
-// People have no use for it.
+// tunnelCommand is the forwarder of a lab's node: of the network flannel/udp, or of an
+// encryption in user space, whose keys it reads from stdin. People have no use for it.
 func tunnelCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "tunnel CONFIGURATION",
@@ -17,6 +17,8 @@ func tunnelCommand() *cobra.Command {
 		Example: `  cnibench tunnel '{"device":"flannel0","local":"198.18.0.1:8285"}'   # started by a lab`,
 		Hidden:  true,
 		Args:    usageArgs(cobra.ExactArgs(1)),
-		RunE:    func(cmd *cobra.Command, args []string) error { return tunnel.ServeArg(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return tunnel.ServeArg(cmd.Context(), args[0], cmd.InOrStdin())
+		},
 	}
 }

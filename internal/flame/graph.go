@@ -84,6 +84,7 @@ func levels() []level {
 		{"", func(c result.Cell) result.Cell { return c }},
 		{"all paths, links, profiles and MTUs together", func(c result.Cell) result.Cell {
 			c.Path, c.Placement, c.Link, c.Profile, c.MTU, c.Services, c.ServiceProxy, c.Policies = "", "", "", "", 0, 0, "", 0
+			c.Encryption = ""
 			return c
 		}},
 		{"all places, messages and streams together", func(c result.Cell) result.Cell {

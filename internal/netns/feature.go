@@ -36,7 +36,7 @@ func (e *MissingError) Unwrap() error { return e.Err }
 func Features() []Feature {
 	return []Feature{
 		Veth(), Bridge(), BridgeNetfilter(), VXLAN(), MACVLAN(), IPVLAN(), IPIP(), GRE(), Geneve(),
-		WireGuard(), TUN(), IFB(), Dummy(), Bonding(), VRF(), VLAN(), OpenVSwitch(), IPVS(),
+		WireGuard(), ESP(), ESP6(), TUN(), IFB(), Dummy(), Bonding(), VRF(), VLAN(), OpenVSwitch(), IPVS(),
 		TBF(), HTB(), Netem(), FQ(), FQCoDel(), Clsact(),
 		IPv6(), IPTables(), NFTables(), IPSet(), Conntrack(),
 		BPFAtDevice(), BPFRedirect(), BPFSockmap(), BPFSocketAddress(), Cgroup2(), BigTCP(),

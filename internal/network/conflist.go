@@ -37,6 +37,9 @@ func FromConflist(name string, perNode [][]byte) (Network, error) {
 			if !plugins[p] {
 				plugins[p] = true
 				n.Plugins = append(n.Plugins, p)
+				if p == "macvlan" || p == "ipvlan" {
+					n.NoEncryption = OnTheWire
+				}
 			}
 		}
 	}

@@ -90,6 +90,10 @@ type Network struct {
 	Policy bool
 	// NoInterHost says why there is no path between nodes; "" where there is.
 	NoInterHost string
+	// NoEncryption says why what its nodes send each other cannot be encrypted below it;
+	// "" where it can. NeedsEthernet says why it needs Ethernet frames at the node's device,
+	// which WireGuard's has not; "" where packets are enough.
+	NoEncryption, NeedsEthernet string
 	// Plugins are the CNI plugin binaries that the conflist names. Those that
 	// this program provides itself are not listed.
 	Plugins []string
@@ -122,6 +126,9 @@ func Pods() netip.Prefix { return netip.MustParsePrefix("10.244.0.0/16") }
 
 // Pods6 is the same for IPv6.
 func Pods6() netip.Prefix { return netip.MustParsePrefix("fd00:10:244::/48") }
+
+// OnTheWire is NoEncryption of networks whose pods are on the link themselves.
+const OnTheWire = "its pods are on the link themselves, and their packets do not pass the IP layer of their node"
 
 // PodMTU is the MTU of a pod's device on a link of the given MTU.
 func (n Network) PodMTU(link int) int { return link - n.Overhead }

@@ -58,13 +58,13 @@ func (s Selector) each() []Selector {
 }
 
 // onHost drops what network host has one of, or none: on it every path is
-// host-to-host, and it has neither services nor policies.
+// host-to-host, and it has neither services nor policies nor encryption.
 func (s Selector) onHost() Selector {
 	if s["network"] != result.HostNetwork {
 		return s
 	}
 	out := s.with(Selector{"path": result.PathHostToHost})
-	for _, name := range []string{"services", "service_proxy", "policies"} {
+	for _, name := range []string{"services", "service_proxy", "policies", "encryption"} {
 		delete(out, name)
 	}
 	return out

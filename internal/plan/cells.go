@@ -37,7 +37,7 @@ func Cells(c campaign.Campaign) []result.Cell {
 				cell := traffic
 				cell.Link, cell.Profile, cell.MTU, cell.Family = base.Link, base.Profile, base.MTU, base.Family
 				cell.Network, cell.Path, cell.Placement = way.Network, way.Path, way.Placement
-				cell.Services, cell.ServiceProxy, cell.Policies = way.Services, way.ServiceProxy, way.Policies
+				cell.Services, cell.ServiceProxy, cell.Policies, cell.Encryption = way.Services, way.ServiceProxy, way.Policies, way.Encryption
 				all = append(all, cell)
 			}
 		}
@@ -103,7 +103,8 @@ func ways(c campaign.Campaign) []result.Cell {
 }
 
 // rules crosses a way with what nodes are programmed with: services where it
-// leads to one, policies where the network enforces them.
+// leads to one, policies where the network enforces them; and with what encrypts
+// packets between nodes, where it leads to another node's pods.
 func rules(c campaign.Campaign, n campaign.Network, way result.Cell) []result.Cell {
 	ways := []result.Cell{way}
 	if way.ToService() {
@@ -112,6 +113,9 @@ func rules(c campaign.Campaign, n campaign.Network, way result.Cell) []result.Ce
 	}
 	if n.Enforces {
 		ways = cross(ways, c.Policies, func(w *result.Cell, v int) { w.Policies = v })
+	}
+	if way.Placement == result.InterHost && n.Name != result.HostNetwork {
+		ways = cross(ways, c.Encryption, func(w *result.Cell, v string) { w.Encryption = absentIf(v, result.EncryptionNone) })
 	}
 	return ways
 }

@@ -128,6 +128,17 @@ func TestCells(t *testing.T) {
 			"canal pod-to-node-port inter-host, unshaped, default_settings, MTU 1500, tcp_rr 64 B with 100 services by ebpf",
 			"canal pod-to-node-port inter-host, unshaped, default_settings, MTU 1500, tcp_rr 64 B with 100 services by ebpf, 10 policies",
 		}},
+		{"encryption between nodes, never of the baseline", func(c *campaign.Campaign) {
+			c.Workloads = c.Workloads[1:]
+			c.Paths = []campaign.Path{pods(result.InterHost), pods(result.IntraHost)}
+			c.Encryption = []string{"none", "wireguard-go"}
+		}, []string{
+			"bridge pod-to-pod inter-host, unshaped, default_settings, MTU 1500, tcp_rr 64 B",
+			"host host-to-host inter-host, unshaped, default_settings, MTU 1500, tcp_rr 64 B",
+			"bridge pod-to-pod intra-host, unshaped, default_settings, MTU 1500, tcp_rr 64 B",
+			"host host-to-host intra-host, unshaped, default_settings, MTU 1500, tcp_rr 64 B",
+			"bridge pod-to-pod inter-host, unshaped, default_settings, MTU 1500, tcp_rr 64 B with encryption by wireguard-go",
+		}},
 		{"families, links and tests", func(c *campaign.Campaign) {
 			c.Networks = c.Networks[:1]
 			c.Families, c.Links = []string{"ipv4", "ipv6"}, []string{"1-gigabit", "unshaped"}
@@ -165,6 +176,7 @@ func TestEveryCellHasItsBaseline(t *testing.T) {
 		{From: "pod", To: "cluster-ip", Placement: result.InterHost}}
 	c.Networks[1].Enforces = true
 	c.Services, c.ServiceProxies, c.Policies = []int{1, 100}, []string{"iptables", "ebpf"}, []int{0, 10}
+	c.Encryption = []string{"none", "ipsec"}
 	cells := cellSet(Cells(c))
 	for cell := range cells {
 		if !cells[cell.Baseline()] {

@@ -29,7 +29,8 @@ func (g *Group) At(network string, traffic result.Cell) result.Cell {
 	traffic.Cluster = g.Clusters[network]
 	traffic.Network, traffic.Path, traffic.Placement, traffic.Link, traffic.Profile, traffic.MTU =
 		network, p.Path, p.placement, p.link, p.profile, p.mtu
-	traffic.Services, traffic.ServiceProxy, traffic.Policies = p.Rules.services, p.Rules.serviceProxy, p.Rules.Policies
+	traffic.Services, traffic.ServiceProxy, traffic.Policies, traffic.Encryption =
+		p.Rules.services, p.Rules.serviceProxy, p.Rules.Policies, p.Rules.encryption
 	return traffic
 }
 

@@ -20,17 +20,18 @@ type rules struct {
 	services     int
 	serviceProxy string
 	Policies     int
+	encryption   string
 }
 
 // PlaceOf is where a cell was measured.
 func PlaceOf(c result.Cell) Place {
-	return Place{c.Path, c.Placement, c.Link, c.Profile, c.MTU, rules{c.Services, c.ServiceProxy, c.Policies}}
+	return Place{c.Path, c.Placement, c.Link, c.Profile, c.MTU, rules{c.Services, c.ServiceProxy, c.Policies, c.Encryption}}
 }
 
 // TrafficOf is a cell with nothing but the workload's factors.
 func TrafficOf(c result.Cell) result.Cell {
 	c.Network, c.Cluster, c.Path, c.Placement, c.Link, c.Profile, c.MTU = "", "", "", "", "", "", 0
-	c.Services, c.ServiceProxy, c.Policies = 0, "", 0
+	c.Services, c.ServiceProxy, c.Policies, c.Encryption = 0, "", 0, ""
 	return c
 }
 
@@ -57,7 +58,7 @@ func (p Place) String() string {
 
 // String says the rules in the words of a cell.
 func (r rules) String() string {
-	return result.Cell{Services: r.services, ServiceProxy: r.serviceProxy, Policies: r.Policies}.Rules()
+	return result.Cell{Services: r.services, ServiceProxy: r.serviceProxy, Policies: r.Policies, Encryption: r.encryption}.Rules()
 }
 
 // Short says of a place only what differs between the places of the report. A

@@ -18,6 +18,23 @@ const (
 	AsIs = "as-is"
 )
 
+// The values of Cell.Encryption, and what a campaign says for the absent one.
+const (
+	// EncryptionNone is written for packets between nodes that nothing encrypts.
+	EncryptionNone = "none"
+	// EncryptionWireGuard is the kernel's WireGuard.
+	EncryptionWireGuard = "wireguard"
+	// EncryptionWireGuardGo is WireGuard in user space.
+	EncryptionWireGuardGo = "wireguard-go"
+	// EncryptionIPsec is the kernel's ESP.
+	EncryptionIPsec = "ipsec"
+)
+
+// Encryptions are the values of Cell.Encryption as a campaign writes them.
+func Encryptions() []string {
+	return []string{EncryptionNone, EncryptionWireGuard, EncryptionWireGuardGo, EncryptionIPsec}
+}
+
 // Baseline network, paths and placements (design.md, Words).
 const (
 	HostNetwork = "host"
@@ -50,10 +67,10 @@ func OneName(network string) string { return strings.TrimSuffix(network, secondM
 
 // Baseline is the cell that c's efficiency is computed against: the same
 // traffic on the network host of the same cluster, whose only path is
-// host-to-host and which has neither services nor policies.
+// host-to-host and which has neither services nor policies nor encryption.
 func (c Cell) Baseline() Cell {
 	c.Network, c.Path = HostNetwork, PathHostToHost
-	c.Services, c.ServiceProxy, c.Policies = 0, "", 0
+	c.Services, c.ServiceProxy, c.Policies, c.Encryption = 0, "", 0, ""
 	return c
 }
 
@@ -91,7 +108,7 @@ func (c Cell) Datagrams() bool {
 }
 
 // Compare orders cells by their factors in the order of the table: by link, profile,
-// MTU, services, policies, placement, then workload and its factors, then network and
+// MTU, services, policies, encryption, placement, then workload and its factors, then network and
 // path, then nodes.
 func (c Cell) Compare(d Cell) int {
 	if c == d {
@@ -134,7 +151,7 @@ func (c Cell) Traffic() string {
 }
 
 // Rules says in words what nodes are programmed with: "1000 services by
-// nftables, 10 policies"; "" where that is no factor.
+// nftables, 10 policies, encryption by wireguard"; "" where that is no factor.
 func (c Cell) Rules() string {
 	var parts []string
 	if c.Services > 0 {
@@ -142,6 +159,9 @@ func (c Cell) Rules() string {
 	}
 	if c.Policies > 0 {
 		parts = append(parts, number(c.Policies, "policy", "policies"))
+	}
+	if c.Encryption != "" {
+		parts = append(parts, "encryption by "+c.Encryption)
 	}
 	return strings.Join(parts, ", ")
 }

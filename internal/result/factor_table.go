@@ -48,6 +48,10 @@ type Cell struct {
 	// Policies is how many policies the traffic is checked against before the one that
 	// allows it; absent means none, and networks that enforce no policy.
 	Policies int `json:"policies,omitempty"`
+	// Encryption is what encrypts the packets that nodes send each other: one of the
+	// Encryption constants; absent means nothing does, as inside a node and on the bare
+	// network.
+	Encryption string `json:"encryption,omitempty"`
 	// Workload is the traffic's name: "tcp_stream", "iperf3", …
 	Workload string `json:"workload"`
 	// Test is the workload's own variant, in the tool's words: netperf's
@@ -139,7 +143,7 @@ func factorTable(yield func(Factor) bool) {
 
 // placeFactors are what nodes and links are like. Arrays keep the sorting of cells free
 // of allocations for the table.
-func placeFactors() [7]Factor {
+func placeFactors() [8]Factor {
 	return [...]Factor{
 		{Name: "link", Of: func(c *Cell) any { return &c.Link }, Order: Order{Column: 7, Filter: 5, Levels: 3},
 			Filter: "link", Reference: "unshaped"},
@@ -153,6 +157,8 @@ func placeFactors() [7]Factor {
 			Plural: "numbers of services", Filter: "services", Unsaid: "none", OnHost: 0},
 		{Name: "policies", Of: func(c *Cell) any { return &c.Policies }, Order: Order{Column: 13, Filter: 9, Levels: 8},
 			Plural: "numbers of policies", Filter: "policies", Unsaid: "none", OnHost: 0},
+		{Name: "encryption", Of: func(c *Cell) any { return &c.Encryption }, Order: Order{Column: 35, Filter: 24, Levels: 23},
+			Plural: "encryptions", Default: EncryptionNone, Absent: EncryptionNone, Filter: "encryption", Unsaid: EncryptionNone, OnHost: ""},
 		{Name: "placement", Of: func(c *Cell) any { return &c.Placement }, Order: Order{Column: 6, Filter: 4}, Filter: "placement"},
 	}
 }

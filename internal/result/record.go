@@ -76,6 +76,9 @@ type Sample struct {
 	// Settings maps ClientNode and ServerNode to the values that were in force
 	// there of every setting that a profile of the campaign asks for.
 	Settings map[string]map[string]string `json:"settings,omitempty"`
+	// Encryption is how packets between the nodes were encrypted, as verified; absent
+	// where the cell asks for none.
+	Encryption *Encryption `json:"encryption,omitempty"`
 	// Job is what each rank measured, for workloads with many ends.
 	Job *Job `json:"job,omitempty"`
 	// Tools maps a tool to the version that it printed.
@@ -85,6 +88,17 @@ type Sample struct {
 	Raw string `json:"raw,omitempty"`
 	// Warnings are doubts about this sample alone, cause and cure in one line.
 	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Encryption is what encrypted a sample's packets between nodes, and how much.
+type Encryption struct {
+	// Algorithm is the cipher, "ChaCha20-Poly1305".
+	Algorithm string `json:"algorithm"`
+	// Implementation is what computes it: "WireGuard of Linux 6.1.0", "wireguard-go 0.0.20231211".
+	Implementation string `json:"implementation"`
+	// EncryptedBytes is what all nodes together sent encrypted during the sample: payloads
+	// of UDP or of IP, with all that the encryption adds to a packet.
+	EncryptedBytes uint64 `json:"encrypted_bytes"`
 }
 
 // Slices are the short parts of a sample, measured in turns with other cells.

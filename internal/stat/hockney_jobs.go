@@ -133,5 +133,5 @@ func modelFor(cell result.Cell, models []Hockney) *Hockney {
 // withoutTraffic is a cell without its traffic.
 func withoutTraffic(c result.Cell) result.Cell {
 	return result.Cell{Network: c.Network, Cluster: c.Cluster, Path: c.Path, Placement: c.Placement, Link: c.Link, Profile: c.Profile, MTU: c.MTU,
-		Family: c.Family, Services: c.Services, ServiceProxy: c.ServiceProxy, Policies: c.Policies}
+		Family: c.Family, Services: c.Services, ServiceProxy: c.ServiceProxy, Policies: c.Policies, Encryption: c.Encryption}
 }

@@ -128,3 +128,12 @@ type Printed struct {
 	Argv           []string
 	Stdout, Stderr string
 }
+
+// EncryptionReader is a testbed that can verify that a cell's packets between nodes are
+// encrypted.
+type EncryptionReader interface {
+	// WatchEncryption reads the counters of what encrypts a cell's packets, before its
+	// traffic begins. The func reads them again after it: it gives what was encrypted, or
+	// says why not all of it was. Both are nil where the cell has no encryption.
+	WatchEncryption(ctx context.Context, cell result.Cell) func() (*result.Encryption, error)
+}

@@ -1,5 +1,6 @@
 // Package tunnel carries pods' packets between nodes in UDP from user space, as
-// flannel's backend udp does, and their frames as weave's sleeve does.
+// flannel's backend udp does, their frames as weave's sleeve does, and what nodes send each
+// other encrypted by wireguard-go.
 package tunnel
 
 import (
@@ -8,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"runtime"
 
@@ -33,17 +35,22 @@ func (c Config) Arg() (string, error) {
 	return string(b), err
 }
 
-// ServeArg serves a configuration as either Arg gives it.
-func ServeArg(ctx context.Context, arg string) error {
+// ServeArg serves a configuration as one of the funcs Arg gives it. stdin has what is secret
+// of it.
+func ServeArg(ctx context.Context, arg string, stdin io.Reader) error {
 	var c struct {
 		Config
-		Sleeve *Sleeve `json:"sleeve"`
+		Sleeve    *Sleeve    `json:"sleeve"`
+		WireGuard *WireGuard `json:"wireguard"`
 	}
 	if err := json.Unmarshal([]byte(arg), &c); err != nil {
 		return fmt.Errorf("configuration of the tunnel: %w", err)
 	}
-	if c.Sleeve != nil {
+	switch {
+	case c.Sleeve != nil:
 		return c.Sleeve.Serve(ctx)
+	case c.WireGuard != nil:
+		return c.WireGuard.Serve(ctx, stdin)
 	}
 	return Serve(ctx, c.Config)
 }

@@ -16,6 +16,7 @@ func On(n network.Network) network.Network {
 	n.Name += "+bigtcp"
 	n.Summary += "; TCP segments of up to 192 KiB on every device (BIG TCP)"
 	n.BigTCP = true
+	n.NoEncryption = "encryption cuts segments into packets, and none of more than 64 KiB would be left between nodes"
 	n.Needs = append(append([]netns.Feature{}, n.Needs...), netns.BigTCP())
 	below := n.PodsAdded
 	n.PodsAdded = func(ctx context.Context, self network.Node, nodes []network.Node, pods []network.Pod) error {

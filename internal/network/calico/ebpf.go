@@ -41,10 +41,11 @@ func EBPF() network.Network {
 		Summary: "Calico's eBPF dataplane without encapsulation: each packet tracked, forwarded by redirects",
 		Model: "Calico felix/bpf-gpl tc.c, rpf.h, conntrack.h and fib_co_re.h (the last as of commit 00d080d), by own programs " +
 			"(bpf/calico.c) and this program's plugins cnibench-calico and, for Felix, cnibench-calico-ebpf",
-		LeavesOut:  "policy programs (run once per connection), services, NAT, IPv6, fragments, ICMP errors, TCP state and clean-up in the connection table (least recently used go), tail calls between programs, Calico's IPAM (host-local instead)",
-		NoServices: "its eBPF programs pass packets by the node's rules",
-		Needs:      []netns.Feature{netns.Veth(), netns.BPFRedirect(), netns.BPFAtDevice()},
-		Plugins:    []string{"host-local"},
+		LeavesOut:     "policy programs (run once per connection), services, NAT, IPv6, fragments, ICMP errors, TCP state and clean-up in the connection table (least recently used go), tail calls between programs, Calico's IPAM (host-local instead)",
+		NeedsEthernet: "its eBPF programs take Ethernet frames at the node's device, and WireGuard's device has packets without",
+		NoServices:    "its eBPF programs pass packets by the node's rules",
+		Needs:         []netns.Feature{netns.Veth(), netns.BPFRedirect(), netns.BPFAtDevice()},
+		Plugins:       []string{"host-local"},
 		SetUp: func(_ context.Context, self network.Node, nodes []network.Node) error {
 			if err := node(self); err != nil {
 				return err

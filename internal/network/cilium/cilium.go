@@ -104,6 +104,8 @@ func (v variant) network() network.Network {
 	if v.tunnel != "" {
 		// Outer Ethernet, IPv4 and UDP, and 8 bytes of VXLAN, or of Geneve without options.
 		n.Encapsulation, n.Overhead = v.tunnel, overhead
+	} else {
+		n.NeedsEthernet = "its eBPF programs take Ethernet frames at the node's device, and WireGuard's device has packets without"
 	}
 	if !v.policy {
 		n.LeavesOut = "connection tracking and the lookup of policy, which every packet of a real Cilium has (cilium/native-policy and cilium/vxlan-policy have them); " + n.LeavesOut

@@ -126,9 +126,14 @@ func (m EBPFMaps) Close() {
 var ErrNoEBPF = errors.New("has no eBPF program of ours: the network was not set up on this node")
 
 // MapsAt finds the maps of our program at a device of this thread's namespace:
-// those that the program names, which may not be all of its node's.
+// those that the program names, which may not be all of its node's. A device that is gone
+// has no program: that of wireguard-go goes with its process.
 func MapsAt(device string, d Direction) (EBPFMaps, error) {
 	l, err := netlink.LinkByName(device)
+	var gone netlink.LinkNotFoundError
+	if errors.As(err, &gone) {
+		return nil, fmt.Errorf("device %s: %w: %w", device, ErrNoEBPF, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("device %s: %w", device, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +17,11 @@ import (
 // RunForwarder starts this program as a node's forwarder in user space, with a
 // configuration of package tunnel. It outlives this process where the lab does;
 // whoever takes the lab down kills what is in its namespaces.
-func RunForwarder(self network.Node, arg string) error {
+func RunForwarder(self network.Node, arg string) error { return RunForwarderWith(self, arg, nil) }
+
+// RunForwarderWith is RunForwarder where the configuration has a secret part, which the
+// forwarder reads from stdin: arguments are for everybody to see.
+func RunForwarderWith(self network.Node, arg string, secret io.Reader) error {
 	program, err := os.Executable()
 	if err != nil {
 		return err
@@ -28,7 +33,7 @@ func RunForwarder(self network.Node, arg string) error {
 	defer log.Close()
 	r := exec.NewRunner()
 	defer r.Close()
-	return r.Detach(exec.Cmd{Argv: []string{program, "tunnel", arg}, NetNS: self.NS.Path}, log)
+	return r.Detach(exec.Cmd{Argv: []string{program, "tunnel", arg}, NetNS: self.NS.Path, Stdin: secret}, log)
 }
 
 func forwarderLog(self network.Node) string { return filepath.Join(self.DataDir, "tunnel.log") }

@@ -59,6 +59,7 @@ func MACVLAN() network.Network {
 	n.Summary = "Docker Engine's own driver macvlan: pods directly on the wire, one subnet for all nodes"
 	n.NoHostPaths = "a node cannot reach its macvlan pods: the kernel passes nothing between a device and the " +
 		"macvlan devices on it"
+	n.NoEncryption = network.OnTheWire
 	n.Needs = append(n.Needs, netns.MACVLAN())
 	n.SetUp = func(ctx context.Context, self network.Node, nodes []network.Node) error {
 		if err := startDocker(self, bridgeDefault()); err != nil || self.Index < len(nodes) {

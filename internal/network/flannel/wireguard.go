@@ -33,6 +33,7 @@ func WireGuard() network.Network {
 		Summary:       "flannel with WireGuard encryption between nodes: cni0 bridge, flannel-wg tunnel",
 		Model:         "flannel v0.28.0 pkg/backend/wireguard",
 		Encapsulation: "wireguard",
+		NoEncryption:  "it encrypts packets between nodes itself",
 		Overhead:      wireguardOverhead,
 		Needs:         []netns.Feature{netns.WireGuard()},
 	}, func(_ context.Context, self network.Node, nodes []network.Node) error {

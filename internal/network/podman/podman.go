@@ -39,6 +39,7 @@ func MACVLAN() network.Network {
 	n.Summary = "Podman's driver macvlan by netavark: pods directly on the wire, one subnet for all nodes"
 	n.NoHostPaths = "a node cannot reach its macvlan pods: the kernel passes nothing between a device and the " +
 		"macvlan devices on it"
+	n.NoEncryption = network.OnTheWire
 	n.Needs = append([]netns.Feature{netns.MACVLAN()}, n.Needs...)
 	return n
 }

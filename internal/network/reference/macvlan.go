@@ -24,7 +24,8 @@ func MACVLAN() network.Network {
 		Plugins: []string{"macvlan", "host-local"},
 		NoHostPaths: "a node cannot reach its macvlan pods: the kernel passes nothing between a device and the " +
 			"macvlan devices on it",
-		NoServices: "its pods are on the wire, and their packets do not pass the node",
+		NoEncryption: network.OnTheWire,
+		NoServices:   "its pods are on the wire, and their packets do not pass the node",
 	}
 	n.Conflist = network.Template(macvlanConflist, n)
 	return n

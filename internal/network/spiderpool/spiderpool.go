@@ -30,14 +30,15 @@ const (
 // MACVLAN has pods in the nodes' own subnet.
 func MACVLAN() network.Network {
 	n := network.Network{
-		Kind:      result.KindOwnPlugin,
-		Name:      "spiderpool/macvlan",
-		Summary:   "Spiderpool over macvlan: pods on the wire in the nodes' subnet, veth0 to their own node",
-		Model:     model + "reference plugin macvlan",
-		LeavesOut: leavesOut,
-		Needs:     []netns.Feature{netns.Veth(), netns.MACVLAN()},
-		Plugins:   []string{"macvlan", "host-local"},
-		SetUp:     node,
+		Kind:         result.KindOwnPlugin,
+		Name:         "spiderpool/macvlan",
+		NoEncryption: network.OnTheWire,
+		Summary:      "Spiderpool over macvlan: pods on the wire in the nodes' subnet, veth0 to their own node",
+		Model:        model + "reference plugin macvlan",
+		LeavesOut:    leavesOut,
+		Needs:        []netns.Feature{netns.Veth(), netns.MACVLAN()},
+		Plugins:      []string{"macvlan", "host-local"},
+		SetUp:        node,
 	}
 	n.Conflist = network.Template(macvlanConflist, n)
 	return n
@@ -46,14 +47,15 @@ func MACVLAN() network.Network {
 // IPVLAN is the same over ipvlan.
 func IPVLAN() network.Network {
 	n := network.Network{
-		Kind:      result.KindOwnPlugin,
-		Name:      "spiderpool/ipvlan",
-		Summary:   "Spiderpool over ipvlan L2: pods on the wire in the nodes' subnet, veth0 to their own node",
-		Model:     model + "reference plugin ipvlan",
-		LeavesOut: leavesOut,
-		Needs:     []netns.Feature{netns.Veth(), netns.IPVLAN()},
-		Plugins:   []string{"ipvlan", "host-local"},
-		SetUp:     node,
+		Kind:         result.KindOwnPlugin,
+		Name:         "spiderpool/ipvlan",
+		NoEncryption: network.OnTheWire,
+		Summary:      "Spiderpool over ipvlan L2: pods on the wire in the nodes' subnet, veth0 to their own node",
+		Model:        model + "reference plugin ipvlan",
+		LeavesOut:    leavesOut,
+		Needs:        []netns.Feature{netns.Veth(), netns.IPVLAN()},
+		Plugins:      []string{"ipvlan", "host-local"},
+		SetUp:        node,
 	}
 	n.Conflist = network.Template(ipvlanConflist, n)
 	return n
@@ -65,6 +67,7 @@ func MACVLANRouted() network.Network {
 	n := network.Network{
 		Kind:          result.KindOwnPlugin,
 		Name:          "spiderpool/macvlan-routed",
+		NoEncryption:  network.OnTheWire,
 		Summary:       "Spiderpool over macvlan: each node's pods in a subnet of their own, a router between subnets",
 		Model:         model + "reference plugin macvlan; a namespace as the router",
 		LeavesOut:     leavesOut + "; a VLAN for each subnet: all are on one wire",

@@ -28,10 +28,11 @@ var sriovConflist string
 // between pods pass that device's own switch, and not the lab's links.
 func SRIOV() network.Network {
 	n := network.Network{
-		Kind:    result.KindOwnPlugin,
-		Name:    "spiderpool/sriov",
-		Summary: "Spiderpool over SR-IOV: a virtual function of the machine's device in each pod, veth0 to their own node",
-		Model:   model + "sriov-cni v2 (virtual functions by this program's plugin cnibench-sriov)",
+		Kind:         result.KindOwnPlugin,
+		Name:         "spiderpool/sriov",
+		NoEncryption: network.OnTheWire,
+		Summary:      "Spiderpool over SR-IOV: a virtual function of the machine's device in each pod, veth0 to their own node",
+		Model:        model + "sriov-cni v2 (virtual functions by this program's plugin cnibench-sriov)",
 		LeavesOut: leavesOut + "; the lab's wire: pods are on the switch of the real device, whatever the link; " +
 			"VLANs, rates and trust of virtual functions",
 		Needs:   []netns.Feature{netns.Veth(), virtualFunctions("/sys")},

@@ -16,6 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/network/catalog"
+	"github.com/cnibench/cnibench/internal/network/encryption"
 	"github.com/cnibench/cnibench/internal/network/inspect"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
@@ -32,17 +33,18 @@ const attachTimeout = time.Minute
 
 // cluster is a fabric, its nodes and their pods.
 type cluster struct {
-	index     int // from 1, in the lab
-	spec      state.Spec
-	network   network.Network
-	proxy     network.ServiceProxy // of nothing where there are no services
-	link      wire.Link
-	nodes     []network.Node
-	conflists []*cni.Conflist // of each node; none where pods share their node
-	pods      [][]pod         // of each node
-	carriers  [][]int         // of each node, the processes that carry its packets in user space
-	cgroups   []*os.File      // of each node, where the network wants them
-	held      []io.Closer     // what the network has there
+	index      int // from 1, in the lab
+	spec       state.Spec
+	network    network.Network
+	proxy      network.ServiceProxy // of nothing where there are no services
+	link       wire.Link
+	encryption encryption.Method // of nothing where packets between nodes are plain
+	nodes      []network.Node
+	conflists  []*cni.Conflist // of each node; none where pods share their node
+	pods       [][]pod         // of each node
+	carriers   [][]int         // of each node, the processes that carry its packets in user space
+	cgroups    []*os.File      // of each node, where the network wants them
+	held       []io.Closer     // what the network has there
 	// algorithms are the congestion controls that nodes' cgroups have now, by node.
 	algorithms map[int]algorithm
 	rules      map[int]*inspect.RuleReader // of each node from 1, once it was read
@@ -77,10 +79,14 @@ func newCluster(st state.State, dir string, index int, spec state.Spec, n networ
 	if err != nil {
 		return nil, err
 	}
+	crypt, err := encryption.Find(spec.Encryption)
+	if err != nil {
+		return nil, err
+	}
 	if n.HostNetwork { // a pod is its node
 		spec.Pods = make([]int, len(spec.Pods))
 	}
-	c := &cluster{index: index, spec: spec, network: n, link: link, profile: settings, pods: make([][]pod, len(spec.Pods))}
+	c := &cluster{index: index, spec: spec, network: n, link: link, encryption: crypt, profile: settings, pods: make([][]pod, len(spec.Pods))}
 	if spec.Services > 0 {
 		if c.proxy, err = catalog.FindServiceProxy(spec.ServiceProxy); err != nil {
 			return nil, err
@@ -89,7 +95,7 @@ func newCluster(st state.State, dir string, index int, spec state.Spec, n networ
 	for i := 1; i <= len(spec.Pods); i++ {
 		c.nodes = append(c.nodes, network.Node{
 			Name: "node" + strconv.Itoa(i), Index: i, NS: st.Node(index, i), Device: device,
-			Address: nodeAddress(i), PodCIDR: podCIDR(i), MTU: spec.MTU, Policies: spec.Policies,
+			Address: nodeAddress(i), PodCIDR: podCIDR(i), MTU: crypt.NodeMTU(spec.MTU, spec.IPv6), Policies: spec.Policies,
 			MasqueradeAll: n.MasqueradeAll,
 			DataDir:       filepath.Join(dir, fmt.Sprintf("%d-node%d", index, i)),
 			Switch:        netns.Port{NS: st.Fabric(index), Device: wire.Bridge},
@@ -140,7 +146,14 @@ func (c *cluster) build(ctx context.Context, st state.State, rt *cni.Runtime, pa
 	if err := c.namespaces(ctx, st, parallel); err != nil {
 		return err
 	}
-	if err := wire.Connect(st.Fabric(c.index), c.link, c.spec.MTU, c.nodes); err != nil {
+	wired := make([]network.Node, len(c.nodes))
+	for i, n := range c.nodes {
+		wired[i] = c.encryption.Wire(n, c.spec.MTU)
+	}
+	if err := wire.Connect(st.Fabric(c.index), c.link, c.spec.MTU, wired); err != nil {
+		return err
+	}
+	if err := c.encryption.Start(ctx, c.nodes); err != nil {
 		return err
 	}
 	if err := c.startProxy(ctx); err != nil {

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 		case "agent":
 			os.Exit(agent.Serve(context.Background(), os.Stdin, os.Stdout))
 		case "tunnel":
-			if err := tunnel.ServeArg(context.Background(), os.Args[2]); err != nil {
+			if err := tunnel.ServeArg(context.Background(), os.Args[2], os.Stdin); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
 			}
@@ -51,6 +51,7 @@ func owner(dir string, networks []string) int {
 	all := cells("bridge", "flannel/vxlan", "calico/direct-policy", "macvlan", "host", "docker/overlay",
 		"spiderpool/macvlan-routed", "hpc/singularity", "flannel/udp", "cilium/vxlan", "calico/direct+sockmap",
 		"antrea/geneve", "weave/sleeve")
+	all = append(all, encryptedCell{method: result.EncryptionWireGuardGo, network: "flannel/vxlan"}.cell())
 	for _, proxy := range []string{"iptables", "nftables", "ebpf"} {
 		all = append(all, serviceCells("bridge", proxy, 10)...)
 	}

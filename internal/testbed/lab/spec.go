@@ -29,15 +29,16 @@ type key struct {
 	services               int
 	serviceProxy           string
 	policies               int
+	encryption             string
 	ipv6                   bool // tunnels for IPv6 leave pods less, so IPv4 is measured without
 }
 
 func keyOf(c result.Cell) key {
-	return key{c.Network, c.Link, c.Profile, c.MTU, c.Services, c.ServiceProxy, c.Policies, c.Family == familyIPv6}
+	return key{c.Network, c.Link, c.Profile, c.MTU, c.Services, c.ServiceProxy, c.Policies, c.Encryption, c.Family == familyIPv6}
 }
 
 func keyOfSpec(s state.Spec) key {
-	return key{s.Network, s.Link, s.Profile, s.MTU, s.Services, s.ServiceProxy, s.Policies, s.IPv6}
+	return key{s.Network, s.Link, s.Profile, s.MTU, s.Services, s.ServiceProxy, s.Policies, s.Encryption, s.IPv6}
 }
 
 // sites says where the two ends of a cell are: from node 1 to node 2, or both
@@ -166,6 +167,9 @@ func (p *planner) support(c result.Cell) (client, server site, err error) {
 	if err := p.check(n, c.Link, c.Profile, c.MTU); err != nil {
 		return client, server, err
 	}
+	if err := p.checkEncryption(n, c); err != nil {
+		return client, server, err
+	}
 	if c.Workload == result.PodSetupName {
 		switch {
 		case n.HostNetwork:
@@ -274,7 +278,7 @@ func podCIDR(i int) netip.Prefix {
 func specOf(c result.Cell) state.Spec {
 	return state.Spec{
 		Network: c.Network, Link: c.Link, Profile: c.Profile, MTU: c.MTU,
-		Services: c.Services, ServiceProxy: c.ServiceProxy, Policies: c.Policies, IPv6: c.Family == familyIPv6,
+		Services: c.Services, ServiceProxy: c.ServiceProxy, Policies: c.Policies, Encryption: c.Encryption, IPv6: c.Family == familyIPv6,
 	}
 }
 
@@ -284,7 +288,7 @@ func rulesOf(s state.Spec) string {
 		s.IPv6 = false
 		return ", IPv6" + rulesOf(s)
 	}
-	if r := (result.Cell{Services: s.Services, ServiceProxy: s.ServiceProxy, Policies: s.Policies}).Rules(); r != "" {
+	if r := (result.Cell{Services: s.Services, ServiceProxy: s.ServiceProxy, Policies: s.Policies, Encryption: s.Encryption}).Rules(); r != "" {
 		return ", " + r
 	}
 	return ""

@@ -23,7 +23,7 @@ func inVM(f netns.Feature) bool { return slices.Contains(featuresInVM(), f.Name)
 // go through all networks and service proxies, for those that need one of the
 // features.
 func testsInVM() []string {
-	all := []string{"^TestAggregatedLink", "^TestFibreDelays$", "^TestOVS", "^TestSockmap$/^" + vmName(sockmapByOVS) + "$"}
+	all := []string{"^TestEncryption$/^wireguard$", "^TestEncryption$/^ipsec$", "^TestAggregatedLink", "^TestFibreDelays$", "^TestOVS", "^TestSockmap$/^" + vmName(sockmapByOVS) + "$"}
 	for _, p := range catalog.ServiceProxies() {
 		if p.Family != "" { // its first network shows it, in a minute
 			all = append(all, "^TestAServiceReachesAllItsBackends$/^"+p.Name+"$/^"+vmName(familyOf(p)[0])+"$")

@@ -14,6 +14,8 @@ type Spec struct {
 	// Policies is how many policies that allow nothing come before the network's
 	// own.
 	Policies int `json:"policies,omitempty"`
+	// Encryption is what encrypts the packets between nodes; "": nothing does.
+	Encryption string `json:"encryption,omitempty"`
 	// IPv6 is in addition to IPv4 on nodes and pods.
 	IPv6 bool `json:"ipv6,omitempty"`
 	// Algorithms are the congestion controls of traffic that cannot set them itself.
