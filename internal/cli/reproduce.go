@@ -103,7 +103,7 @@ func (f *reproduceFlags) check(flags *pflag.FlagSet) error {
 	}
 	switch {
 	case f.run.nullTest:
-		return usageError{errors.New("--null-test is for cnibench run: a study has no claim about a network's twin")}
+		return usageError{errors.New("--null-test is for cnibench run: a study makes no claim about a network compared with itself")}
 	case f.budget != 0 && f.budget < leastBudget:
 		return usageError{fmt.Errorf("--for %s is too short to measure anything: give at least %s", f.budget, leastBudget)}
 	case f.from == "":

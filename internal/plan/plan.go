@@ -54,14 +54,14 @@ func New(c campaign.Campaign, seed uint64) Plan {
 }
 
 // NewNullTest is the plan of a campaign in which each network is measured twice,
-// as itself and as its twin, in the same blocks. The baseline stays as it is,
+// under two names (result.SecondName), in the same blocks. The baseline stays as it is,
 // so that blocks are what they are in the campaign itself; where it is alone, it
-// has the twin.
+// has the second name.
 func NewNullTest(c campaign.Campaign, seed uint64) Plan {
 	alone := !slices.ContainsFunc(c.Networks, func(n campaign.Network) bool { return n.Name != result.HostNetwork })
 	p := New(c, seed)
 	p.NullTest = true
-	for _, cell := range p.Cells { // a copy: twins are not doubled again
+	for _, cell := range p.Cells { // a copy: the second names are not doubled again
 		if !cell.IsBaseline() || alone {
 			cell.Network = result.SecondName(cell.Network)
 			p.Cells = append(p.Cells, cell)

@@ -48,7 +48,9 @@ func TestHockneyExact(t *testing.T) {
 // The intervals contain the truth about as often as their confidence says, for noise that
 // is a share of each time.
 func TestHockneyCoverage(t *testing.T) {
-	const campaigns, alpha, perByte = 400, 20e-6, 1e-9
+	const alpha, perByte = 20e-6, 1e-9
+	campaigns := repetitions(400)
+	tolerance := 0.045 * math.Sqrt(400/float64(campaigns))
 	r := rand.New(rand.NewPCG(5, 6))
 	inAlpha, inPerByte := 0, 0
 	for range campaigns {
@@ -70,8 +72,8 @@ func TestHockneyCoverage(t *testing.T) {
 		}
 	}
 	for name, n := range map[string]int{"alpha": inAlpha, "1/beta": inPerByte} {
-		// 95 % of 400, and four standard deviations of that count to each side.
-		if share := float64(n) / campaigns; share < 0.905 || share > 0.995 {
+		// Four standard deviations of that count to each side.
+		if share := float64(n) / float64(campaigns); math.Abs(share-0.95) > tolerance {
 			t.Errorf("%s: %.1f %% of the intervals contain the truth", name, 100*share)
 		}
 	}
