@@ -28,8 +28,10 @@ type cluster struct {
 	// run names the namespaces that stand now; runs are all that were made.
 	run  string
 	runs []string
-	// nodes are those of spots; one where the cluster has no more.
+	// nodes are those of spots; one where the cluster has no more. needs is how many the
+	// cells need.
 	nodes []corev1.Node
+	needs int
 	// pairs are those that are measured, by the nodes' names; nil: one alone.
 	pairs [][2]string
 	// unfit says of the nodes that take no pods why.
@@ -72,6 +74,7 @@ func (c *cluster) prepare(ctx context.Context, cells []result.Cell) (campaign.Fo
 	if err := c.clearDead(ctx); err != nil {
 		return campaign.Found{}, err
 	}
+	c.needs = needNodes(cells)
 	nodes, err := c.chooseNodes(ctx)
 	if err != nil {
 		return campaign.Found{}, err
@@ -90,6 +93,10 @@ func (c *cluster) prepare(ctx context.Context, cells []result.Cell) (campaign.Fo
 // want notes the spots and routes of the cells that the nodes are enough for.
 func (c *cluster) want(cells []result.Cell) {
 	for _, cell := range cells {
+		if cell.HasManyEnds() {
+			c.wantRanks(cell)
+			continue
+		}
 		if c.options.Pairs != "" {
 			c.wantEach(cell)
 			continue
@@ -99,9 +106,7 @@ func (c *cluster) want(cells []result.Cell) {
 			continue
 		}
 		for _, s := range []spot{from, to, {role: server, node: to.node, host: to.host}} {
-			if !slices.Contains(c.wanted, s) {
-				c.wanted = append(c.wanted, s)
-			}
+			c.wantSpot(s)
 		}
 		r := route{to, cell.Path, familyOf(cell)}
 		if byService(cell.Path) && !slices.Contains(c.routes, r) {
@@ -115,10 +120,15 @@ func (c *cluster) want(cells []result.Cell) {
 func (c *cluster) wantEach(cell result.Cell) {
 	for i := range c.nodes {
 		for _, host := range []bool{strings.HasPrefix(cell.Path, "host-to-"), strings.HasSuffix(cell.Path, "-to-host")} {
-			if s := (spot{role: both, node: i + 1, host: host}); !slices.Contains(c.wanted, s) {
-				c.wanted = append(c.wanted, s)
-			}
+			c.wantSpot(spot{role: both, node: i + 1, host: host})
 		}
+	}
+}
+
+// wantSpot notes a spot once.
+func (c *cluster) wantSpot(s spot) {
+	if !slices.Contains(c.wanted, s) {
+		c.wanted = append(c.wanted, s)
 	}
 }
 
