@@ -38,6 +38,9 @@ func WriteRecommendation(w io.Writer, r stat.Recommendation, env *result.Environ
 	}
 	lines = append(append(lines, ""), sc.textTable(*d.recommendTable(r))...)
 	lines = append(lines, sc.wrap(d.recommendNote(r), "", "")...)
+	for _, t := range d.jobCosts(r) {
+		lines = append(append(lines, ""), sc.textTable(t)...)
+	}
 	for _, g := range r.Goals {
 		for _, l := range g.LeftOut {
 			lines = append(lines, sc.wrap(fmt.Sprintf("left out of %s: %s: %s", goalWord(g.Goal), d.option(l.Option), l.Why), "x ", "  ")...)
@@ -68,7 +71,11 @@ func (d *document) recommendation(r stat.Recommendation) []string {
 		out = append(out, fmt.Sprintf("For %s: undecided. %s has %s, but is tied with %s at %g %% confidence.",
 			goalWord(r.Question.Goal), take, best, and(d.runnersUp(r)), 100*r.Confidence))
 	}
-	out = append(out, "Judged by "+judgedBy(r)+".")
+	if r.Job != nil {
+		out = append(out, d.jobWords(*r.Job)...)
+	} else {
+		out = append(out, "Judged by "+judgedBy(r)+".")
+	}
 	if r.WorstLoss != nil {
 		out = append(out, fmt.Sprintf("It loses most in %s: %s compared with the best.", goalWord(r.WorstLoss.Goal), lossWords(*r.WorstLoss)))
 	}
@@ -114,11 +121,16 @@ func (d *document) costOfError(r stat.Recommendation) []string {
 	switch {
 	case r.Sure && r.Question.Goal == stat.Balanced:
 		return []string{"What it costs to be wrong: nothing that was measured; the largest loss of every other network is larger."}
+	case r.Sure && r.Job != nil:
+		next := r.Others[0]
+		return []string{fmt.Sprintf("What it costs to be wrong: nothing that was measured; on the next, %s, the job runs at %s of that speed.", d.option(next.Option), ratio(*next.Behind))}
 	case r.Sure:
 		next := r.Others[0]
 		return []string{fmt.Sprintf("What it costs to be wrong: nothing that was measured; the next, %s, gives %s of it.", d.option(next.Option), ratio(*next.Behind))}
 	case r.LossAtMost == nil:
 		return []string{"What it costs to be wrong is unknown: an estimate needs 2 blocks of each."}
+	case r.Job != nil:
+		return []string{fmt.Sprintf("What it costs to be wrong: the job runs at least at %s of the speed of the best.", sharePercent(1-*r.LossAtMost))}
 	case r.Question.Goal == stat.Balanced:
 		return []string{fmt.Sprintf("What it costs to be wrong: its largest loss is at most %s above the smallest possible.", sharePercent(*r.LossAtMost))}
 	}
