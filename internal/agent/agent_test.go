@@ -24,6 +24,8 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case "agent":
 			os.Exit(Serve(context.Background(), os.Stdin, os.Stdout))
+		case "wait":
+			WaitFor(context.Background())
 		case "wrong-agent":
 			fmt.Println(`{"id":1,"result":{"protocol":99,"version":"v9"}}`)
 			time.Sleep(time.Minute)

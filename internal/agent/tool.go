@@ -47,11 +47,12 @@ type tool struct {
 	conditions map[string]string
 	version    string
 	watch      *watch
-	ask        syscall.Signal // what asks it to end
-	env        []string       // added to this agent's
-	device     *deviceBytes   // a device whose bytes are counted meanwhile; nil: none
-	hung       atomic.Bool    // the job of this launcher has not begun in time
-	deadline   time.Time      // when it must have begun
+	ask        syscall.Signal         // what asks it to end
+	env        []string               // added to this agent's
+	device     *deviceBytes           // a device whose bytes are counted meanwhile; nil: none
+	hung       atomic.Bool            // the job of this launcher has not begun in time
+	stopped    atomic.Pointer[string] // why it was ended, where a process of it was stopped
+	deadline   time.Time              // when it must have begun
 
 	stdout *head
 	exited chan struct{} // closed when the program is over; err is then set
@@ -94,6 +95,9 @@ func (s *server) startTool(ctx context.Context, p workload.Program, fill []strin
 	t.process = process
 	_ = process.Stdin.Close() // a tool reads nothing; the pipe has no other end to lose
 	go t.wait()
+	if p.OwnPIDs { // it starts ranks
+		go t.endStopped(s.roots.Proc)
+	}
 	return t, nil
 }
 
@@ -185,6 +189,9 @@ func (t *tool) output(ended bool) workload.Output {
 	out := workload.Output{Argv: t.argv, Stdout: t.stdout.String(), Stderr: string(t.process.Stderr()), ToolVersion: t.version, CPUs: t.cpus, Conditions: t.conditions}
 	if t.err != nil && !ended {
 		out.ExitCode, out.OutOfMemory = exitCode(t.err), errors.Is(t.err, exec.ErrMemory)
+	}
+	if why := t.stopped.Load(); why != nil {
+		out.Killed = *why
 	}
 	t.watch.into(&out)
 	t.counted(&out)

@@ -162,9 +162,19 @@ func (d *decoder) checkWorkload(where keyPath, w *Workload, testbed string) {
 	d.checkChoice(where.with("algorithm"), w.texts("algorithm"), spec.Algorithms)
 	fillWorkload(w, spec)
 	d.checkConditions(where, w, spec, testbed)
+	d.checkSizes(where.with("message_bytes"), w.numbers("message_bytes"), spec)
 	if mayUseUDP(spec, *w) {
 		for _, factor := range []string{"message_bytes", "response_bytes"} {
 			d.checkDatagrams(where.with(factor), w.Values[factor])
+		}
+	}
+}
+
+// checkSizes refuses messages that are larger than a workload's.
+func (d *decoder) checkSizes(where keyPath, sizes []int, spec workload.Spec) {
+	for i, size := range sizes {
+		if most := spec.LargestMessage(); size > most {
+			d.fail(where.with(i), "", "messages of %s have at most %d bytes, found %d", spec.Name, most, size)
 		}
 	}
 }

@@ -240,7 +240,7 @@ func clusterKeys() []key {
 		{name: "kubeconfig", defDoc: "where kubectl looks", kind: "path of a kubeconfig", example: "./with-cilium.kubeconfig",
 			doc: "The file. Relative paths are relative to the campaign file."},
 		{name: "nodes", defDoc: "the first two that take pods", kind: "node", minItems: 2, example: "[node-a, node-b]",
-			doc: "The client's node and the server's node. Paths inside one node use the client's. With pairs: all nodes to measure."},
+			doc: "The client's node and the server's node. Paths inside one node use the client's. Ranks fill the nodes in this order. With pairs: all nodes to measure."},
 		{name: "zones", defDoc: "any", kind: "zone", minItems: 2, repeats: true, example: "[eu-1a, eu-1b]",
 			doc: "The zones (label topology.kubernetes.io/zone) of the client's and the server's node, instead of nodes. With pairs: the zones whose nodes are measured."},
 		{name: "namespace", defDoc: "namespaces of the run's own", kind: "name of a namespace", pattern: namespaceName, patternDoc: "at most 63 small letters, digits and dashes, no dash first or last", example: "team-a",

@@ -69,6 +69,10 @@ func keysOf(t reflect.Type, known Known) []key {
 		return workloadKeys(known)
 	case reflect.TypeFor[Sampling]():
 		return samplingKeys()
+	case reflect.TypeFor[JobProfile]():
+		return jobKeys()
+	case reflect.TypeFor[JobOperation]():
+		return operationKeys(known)
 	}
 	return nil
 }

@@ -57,6 +57,11 @@ func Parse(path string, data []byte, known Known) (Campaign, error) {
 	if len(errs) == 0 {
 		return c, nil
 	}
+	return Campaign{}, located(path, data, errs)
+}
+
+// located joins the errors of a file, each with its line.
+func located(path string, data []byte, errs []*Error) error {
 	lines := strings.Split(string(data), "\n")
 	var all []error
 	for _, e := range inOrder(errs) {
@@ -66,5 +71,5 @@ func Parse(path string, data []byte, known Known) (Campaign, error) {
 		}
 		all = append(all, e)
 	}
-	return Campaign{}, errors.Join(all...)
+	return errors.Join(all...)
 }

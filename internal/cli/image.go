@@ -165,27 +165,30 @@ func imageSpec(ctx context.Context, name, binary string, tools bool) (image.Spec
 		}
 	}
 	if tools {
-		runner := exec.NewRunner()
-		defer runner.Close()
-		spec.Files, err = image.Tools(ctx, runner, toolNames())
+		spec.Files, err = toolFiles(ctx)
 	}
 	return spec, err
 }
 
-// toolNames are the programs of all workloads that pods of a cluster can run. Those with
-// ranks run in a lab only.
-func toolNames() []string {
-	var names []string
+// toolFiles are the published tools of this machine, for an image.
+func toolFiles(ctx context.Context) ([]image.File, error) {
+	runner := exec.NewRunner()
+	defer runner.Close()
+	programs, reads := toolNames()
+	return image.Tools(ctx, runner, programs, reads)
+}
+
+// toolNames are the programs of all workloads, and what they read at run time.
+func toolNames() (programs, reads []string) {
 	for _, w := range workload.List() {
-		if w.Spec().ManyEnds {
-			continue
-		}
 		for _, t := range w.Spec().Needs {
-			names = append(names, t.Name)
+			programs = append(append(programs, t.Name), t.Calls...)
+			reads = append(reads, t.Reads...)
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	slices.Sort(programs)
+	slices.Sort(reads)
+	return slices.Compact(programs), slices.Compact(reads)
 }
 
 // writeImage writes the tar next to its destination and moves it there when it is

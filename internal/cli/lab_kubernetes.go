@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/cnibench/cnibench/internal/image"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 	"github.com/cnibench/cnibench/internal/testbed/labkubernetes"
@@ -21,7 +22,7 @@ type kubernetesFlags struct {
 	wanted               bool
 	name, cni, kubeProxy string
 	kubeconfig, binDir   string
-	ipv6                 bool
+	ipv6, tools          bool
 }
 
 func (f *kubernetesFlags) add(flags *pflag.FlagSet) {
@@ -32,6 +33,7 @@ func (f *kubernetesFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "with --kubernetes: the file to write, which may not exist unless lab up wrote it (default: one in the lab's folder, whose path is printed)")
 	flags.StringVar(&f.binDir, "bin-dir", "", "with --kubernetes: the folder of its programs (default: where make cluster-binaries builds, then PATH)")
 	flags.BoolVar(&f.ipv6, "ipv6", false, "with --kubernetes: IPv6 and IPv4 for nodes, pods and services")
+	flags.BoolVar(&f.tools, "tools", false, "with --kubernetes: add the published tools that are installed on this machine to the pods' image")
 }
 
 func cniNames() string {
@@ -61,8 +63,14 @@ func (f kubernetesFlags) up(ctx context.Context, o lab.Options, link string, mtu
 	if err != nil {
 		return lab.Info{}, err
 	}
+	var tools []image.File
+	if f.tools {
+		if tools, err = toolFiles(ctx); err != nil {
+			return lab.Info{}, err
+		}
+	}
 	return labkubernetes.Up(ctx, labkubernetes.Options{
-		Lab: o, BinDirs: labkubernetes.BinDirs(f.binDir), Self: self, Version: version(), Kubeconfig: f.kubeconfig,
+		Lab: o, BinDirs: labkubernetes.BinDirs(f.binDir), Self: self, Version: version(), Kubeconfig: f.kubeconfig, Tools: tools,
 	}, labkubernetes.Spec{Name: f.name, CNI: f.cni, KubeProxy: f.kubeProxy, Link: link, MTU: mtu, Nodes: nodes, IPv6: f.ipv6})
 }
 
@@ -131,7 +139,7 @@ func (f kubernetesFlags) checkUp(flags *pflag.FlagSet) error {
 	if err := labkubernetes.CheckKubeconfig(f.kubeconfig); err != nil {
 		return usageError{err}
 	}
-	only := []string{"cni", "kube-proxy", "name", "kubeconfig", "bin-dir", "ipv6"}
+	only := []string{"cni", "kube-proxy", "name", "kubeconfig", "bin-dir", "ipv6", "tools"}
 	if f.wanted {
 		only = []string{"network", "pods", "profile"}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/report/recommend"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
@@ -17,7 +18,7 @@ import (
 // questionFlags are those of recommend that say what is asked.
 type questionFlags struct {
 	stat.Question
-	goal               string
+	goal, profile      string
 	services, policies int
 }
 
@@ -45,7 +46,36 @@ func (f *questionFlags) question(flags *pflag.FlagSet) (stat.Question, error) {
 		q.Policies = &f.policies
 	}
 	q.Goal = stat.Goal(f.goal)
-	return q, nil
+	var err error
+	q.Job, err = f.job(flags)
+	return q, err
+}
+
+// job reads the profile of the job that the goal hpc is about.
+func (f *questionFlags) job(flags *pflag.FlagSet) (*stat.JobProfile, error) {
+	if stat.Goal(f.goal) != stat.HPC {
+		if f.profile != "" {
+			return nil, usageError{errors.New("--profile is for --for hpc")}
+		}
+		return nil, nil
+	}
+	if f.profile == "" {
+		return nil, usageError{errors.New("--for hpc requires the job's mix of operations: --profile JOB.yaml (examples/jobs/spectral.yaml is one)")}
+	}
+	for _, name := range []string{"message-bytes", "protocol", "services", "policies"} {
+		if flags.Changed(name) {
+			return nil, usageError{fmt.Errorf("--%s is not for --for hpc: the profile has the job's traffic", name)}
+		}
+	}
+	p, err := campaign.LoadJobProfile(f.profile, known())
+	if err != nil {
+		return nil, usageError{err}
+	}
+	job := stat.JobProfile{Name: p.Name, Ranks: p.Ranks, RanksPerNode: p.RanksPerNode, ComputeSeconds: p.ComputeSeconds}
+	for _, o := range p.Operations {
+		job.Operations = append(job.Operations, stat.JobOperation{Operation: o.Operation, Algorithm: o.Algorithm, MessageBytes: o.MessageBytes, Count: float64(o.Count)})
+	}
+	return &job, nil
 }
 
 func recommendCommand(stdout io.Writer) *cobra.Command {
@@ -61,9 +91,12 @@ all others are worse.
 
 bandwidth is throughput, latency the mean round trip, cpu the cost of the same work;
 balanced takes the network whose largest loss, compared with the best of each of these,
-is smallest. There are no weights. The rules are in docs/recommend.md.`,
+is smallest. There are no weights. hpc is the time that a parallel job takes: its mix
+of operations is in the file that --profile names, and their times are measured ones or
+predicted from the round trips of tcp_rr. The rules are in docs/recommend.md.`,
 		Example: `  cnibench recommend results/latest --for bandwidth
-  cnibench recommend results/latest --for latency --message-bytes 64 --protocol tcp`,
+  cnibench recommend results/latest --for latency --message-bytes 64 --protocol tcp
+  cnibench recommend results/latest --for hpc --profile examples/jobs/spectral.yaml`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			format, _, err := out.resolve(cmd.Flags())
@@ -88,6 +121,7 @@ is smallest. There are no weights. The rules are in docs/recommend.md.`,
 	flags.IntVar(&f.MessageBytes, "message-bytes", 0, "only traffic with messages of this size (default: all)")
 	flags.StringVar(&f.Protocol, "protocol", "", "only traffic over tcp or udp (default: both)")
 	flags.IntVar(&f.services, "services", 0, "only with this many services programmed (default: all)")
+	flags.StringVar(&f.profile, "profile", "", "with --for hpc: the file with the job's operations")
 	flags.IntVar(&f.policies, "policies", 0, "only with this many policies (default: all)")
 	out.add(flags, plainFormats())
 	return cmd

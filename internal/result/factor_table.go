@@ -10,8 +10,12 @@ import (
 // 15 bytes (TCP_CA_NAME_MAX).
 var algorithmName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,14}$`)
 
-// maxMessage bounds the size of a message, bytes.
-const maxMessage = 65536
+// maxMessage bounds the size of a message, bytes, and maxResponse that of a response.
+// Workloads may have a smaller bound.
+const (
+	maxMessage  = 1 << 20
+	maxResponse = 64 << 10
+)
 
 // Cell is one value of each factor: what one sample measures. It is
 // comparable, so it serves as a map key; a factor that does not apply to the
@@ -189,12 +193,12 @@ func trafficFactors() [7]Factor {
 		{Name: "message_bytes", Of: func(c *Cell) any { return &c.MessageBytes }, Order: Order{Column: 18, Words: 5, Filter: 12, Levels: 17, Key: 3},
 			Key: func() Key {
 				return Key{Kind: "message size", Default: "the workload's own", Bounds: Bounds{Min: 1, Max: maxMessage}, Example: "[64, 1472]",
-					Doc: "Size of a message or request, bytes. UDP carries at most 65507."}
+					Doc: "Size of a message or request, bytes. UDP carries at most 65507. tcp_rr and operations of ranks have messages of up to 1 MiB, other workloads of up to 64 KiB."}
 			},
 			Label: "message size (bytes)", Plural: "message sizes", Filter: "message", FilterUnit: "B", Unsaid: "unnamed", Words: sizeWords},
 		{Name: "response_bytes", Of: func(c *Cell) any { return &c.ResponseBytes }, Order: Order{Column: 19, Key: 4},
 			Key: func() Key {
-				return Key{Kind: "response size", Default: "as the request", Bounds: Bounds{Min: 1, Max: maxMessage}, Example: "[1024]",
+				return Key{Kind: "response size", Default: "as the request", Bounds: Bounds{Min: 1, Max: maxResponse}, Example: "[1024]",
 					Doc: "Size of a response, bytes. UDP carries at most 65507."}
 			},
 			Settle: func(c *Cell) {
@@ -268,7 +272,7 @@ func jobFactors() [4]Factor {
 		{Name: "ranks", Of: func(c *Cell) any { return &c.Ranks }, Order: Order{Column: 31, Words: 19, Filter: 21, Levels: 19, Key: 17},
 			Key: func() Key {
 				return Key{Kind: "number of ranks", Default: "[4]", Bounds: Bounds{Min: 2, Max: mostRanks}, Example: "[2, 4, 8]",
-					Doc: "The number of ends of a workload with many ends. Each rank has a pod of its own; on network host, ranks share their node. Requires testbed lab (docs/hpc.md)."}
+					Doc: "The number of ends of a workload with many ends. Each rank has a pod of its own; on network host, ranks share their node. Requires testbed lab or kubernetes (docs/hpc.md)."}
 			},
 			Plural: "numbers of ranks", Filter: "ranks", FilterUnit: "ranks", Unsaid: "two ends",
 			Words: func(c Cell) string { return wordsIf(c.Ranks > 0, strconv.Itoa(c.Ranks)+" ranks") }},

@@ -12,17 +12,18 @@ import (
 // Goal is what a network is wanted for.
 type Goal string
 
-// The goals. Balanced is a question about the three others (see Recommend); it
-// has no ranking of its own.
+// The goals. Balanced is a question about the first three (see Recommend); it
+// has no ranking of its own. HPC is the time of a parallel job (Question.Job).
 const (
 	Bandwidth Goal = "bandwidth"
 	Latency   Goal = "latency"
 	CPU       Goal = "cpu"
 	Balanced  Goal = "balanced"
+	HPC       Goal = "hpc"
 )
 
 // Goals lists what can be asked for.
-func Goals() []Goal { return []Goal{Bandwidth, Latency, CPU, Balanced} }
+func Goals() []Goal { return []Goal{Bandwidth, Latency, CPU, Balanced, HPC} }
 
 // measuredGoals are the goals that metrics speak of.
 func measuredGoals() []Goal { return []Goal{Bandwidth, Latency, CPU} }
@@ -96,6 +97,8 @@ type GoalRanking struct {
 	LinkBound bool `json:"link_bound,omitempty"`
 
 	implausible map[result.Cell]bool
+	// given are the bare networks by cluster where they are no cells' series; nil: they are.
+	given map[string]goalOption
 }
 
 // GoalRanked is a place in a GoalRanking.
@@ -262,12 +265,16 @@ func (c *dataset) goodnessLogs(d *cellData, metric string) []point {
 
 // bases are the bare networks that the options are compared with, by cluster:
 // with the profile that all have, or else with the node's own settings.
-func (c *dataset) bases(in []goalOption, settings []Setting) (profile string, bases map[string]goalOption, ok bool) {
+func (c *dataset) bases(in []goalOption, r *GoalRanking) (profile string, bases map[string]goalOption, ok bool) {
 	profile = in[0].Profile
 	for _, o := range in {
 		if o.Profile != profile {
 			profile = DefaultProfile
 		}
+	}
+	settings := r.Settings
+	if r.given != nil {
+		return profile, r.given, !slices.ContainsFunc(in, func(o goalOption) bool { return r.given[o.Cluster].logs == nil })
 	}
 	bases = map[string]goalOption{}
 	for _, with := range in {

@@ -36,7 +36,7 @@ func (c *dataset) rankGoal(r *GoalRanking, in []goalOption) {
 	slices.SortStableFunc(all, func(a, b placed) int {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.RankTo, b.RankTo), cmp.Compare(wins[b.Option], wins[a.Option]), a.compare(b.Option))
 	})
-	profile, bases, ok := c.bases(in, r.Settings)
+	profile, bases, ok := c.bases(in, r)
 	if ok {
 		r.Base = &Option{Network: result.HostNetwork, Profile: profile}
 	}
@@ -60,7 +60,7 @@ func (c *dataset) goalRatio(a, b goalOption, settings []Setting) *Estimate {
 	}
 	e := x.estimate(c.opt.Confidence)
 	s := settings[0]
-	if d := c.byCell[a.in(s.Cell)]; len(settings) == 1 && d.primary == s.Metric && c.baseline(d) == c.byCell[b.in(s.Cell)] {
+	if d := c.byCell[a.in(s.Cell)]; len(settings) == 1 && d != nil && d.primary == s.Metric && c.baseline(d) == c.byCell[b.in(s.Cell)] {
 		c.widen(&e, c.judged(d)) // this is what the stopping rule looked at
 	}
 	return &e

@@ -20,6 +20,8 @@ type Question struct {
 	// Services and Policies are how many of each are programmed; nil asks for all.
 	Services *int `json:"services,omitempty"`
 	Policies *int `json:"policies,omitempty"`
+	// Job is the job that the goal HPC is about.
+	Job *JobProfile `json:"-"`
 }
 
 // Recommendation is what to take, and how sure that is. docs/recommend.md has
@@ -44,6 +46,8 @@ type Recommendation struct {
 	WorstLoss *Regret `json:"worst_loss,omitempty"`
 	// Settle is the measurement that would make it sure; nil where it is.
 	Settle *Settle `json:"settle,omitempty"`
+	// Job is what the job takes on each network, for the goal HPC.
+	Job *JobAnswer `json:"job,omitempty"`
 }
 
 // Alternative is an option that was not taken.
@@ -96,6 +100,10 @@ func Recommend(samples []result.Sample, opt Options, q Question) (Recommendation
 	if err := q.check(c.cells); err != nil {
 		return out, err
 	}
+	if q.Goal == HPC {
+		err := out.forJob(c)
+		return out, err
+	}
 	for _, g := range measuredGoals() {
 		if g != q.Goal && q.Goal != Balanced {
 			continue
@@ -123,6 +131,23 @@ func Recommend(samples []result.Sample, opt Options, q Question) (Recommendation
 		out.single()
 	}
 	return out, nil
+}
+
+// forJob answers the question of which network suits a job.
+func (r *Recommendation) forJob(c *dataset) error {
+	if r.Question.Job == nil {
+		return errors.New("the goal hpc requires the profile of a job")
+	}
+	g, answer, err := c.job(*r.Question.Job)
+	if err != nil {
+		return err
+	}
+	if len(g.Ranked) < 2 {
+		return tooFew(g)
+	}
+	r.Goals, r.Job = []GoalRanking{g}, answer
+	r.single()
+	return nil
 }
 
 // wants reports whether a cell is one that the question is about.

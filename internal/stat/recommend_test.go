@@ -135,7 +135,7 @@ func TestRecommendIsRightWhenItIsSure(t *testing.T) {
 		{"equal, a tenth fails", simulated{truth: equal, settings: 3, blocks: 12, spread: 0.02, lost: 0.1}, 0, 0.05, false},
 		{"equal worst losses", simulated{truth: trade, settings: 1, blocks: 8, spread: 0.01}, 0, 0.05, true},
 	} {
-		for i, g := range Goals() {
+		for i, g := range append(measuredGoals(), Balanced) {
 			if c.onlyBalanced && g != Balanced {
 				continue
 			}

@@ -32,6 +32,7 @@ func manyEnds(test, summary string, messageBytes int) ManyEnds {
 	}
 	if messageBytes > 0 {
 		s.Factors = append(s.Factors, "message_bytes")
+		s.MostMessageBytes = 1 << 20
 	}
 	if s.Algorithms, _ = traffic.JobAlgorithms(test); len(s.Algorithms) > 0 {
 		s.Factors = append(s.Factors, "algorithm")

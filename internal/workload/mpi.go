@@ -229,14 +229,8 @@ func (w MPI) ParseJob(p Params, hosts []MPIHost, outputs []Output) (Measurement,
 		return Measurement{}, fmt.Errorf("%d of %d places gave an output", len(outputs), len(hosts))
 	}
 	launcher := outputs[0]
-	for i, o := range outputs {
-		end := "launcher"
-		if i > 0 {
-			end = "daemon at " + hosts[i].Address.String()
-		}
-		if err := ended(end, o, LastLines(o)); err != nil {
-			return Measurement{}, err
-		}
+	if err := jobEnded(hosts, outputs); err != nil {
+		return Measurement{}, err
 	}
 	m, err := w.parse(p, launcher)
 	if err != nil {
@@ -260,6 +254,33 @@ func (w MPI) ParseJob(p Params, hosts []MPIHost, outputs []Output) (Measurement,
 		return Measurement{}, err
 	}
 	return m, m.account(sent, hosts, outputs)
+}
+
+// jobEnded is why a launcher or a daemon did not end well. What an agent ended comes first,
+// as the cause of what the others say, then the launcher; daemons that it does not say
+// anything of are all named.
+func jobEnded(hosts []MPIHost, outputs []Output) error {
+	var killed, others []error
+	for i, o := range outputs {
+		end := "launcher"
+		if i > 0 {
+			end = "daemon at " + hosts[i].Address.String()
+		}
+		err := ended(end, o, LastLines(o))
+		switch {
+		case err == nil:
+		case o.Killed != "":
+			killed = append(killed, err)
+		case i == 0:
+			others = []error{err}
+		case outputs[0].ExitCode == 0:
+			others = append(others, err)
+		}
+	}
+	if len(killed) > 0 {
+		return killed[0]
+	}
+	return errors.Join(others...)
 }
 
 // account records what MPI sent to other places and what their devices sent. Less on a

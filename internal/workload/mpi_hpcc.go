@@ -25,11 +25,10 @@ func MPIHPCC() MPI {
 			Primary:   "hpl_flops_per_second",
 			Factors:   []string{"matrix_size"},
 			MostRanks: hpccRanks,
-			Needs: []Tool{
-				{Name: "mpirun.openmpi", Package: "openmpi-bin", Version: []string{"mpirun.openmpi", "--version"}},
-				{Name: "orted", Package: "openmpi-bin", Version: []string{"ompi_info", "--version"}},
-				{Name: "hpcc", Package: "hpcc", Version: []string{"dpkg-query", "-W", "hpcc"}},
-			},
+			Needs: append(openMPITools(""), Tool{
+				Name: "hpcc", Package: "hpcc", Version: []string{"dpkg-query", "-W", "hpcc"},
+				Calls: []string{"sh", "mktemp", "cat", "tail", "grep", "cut", "sleep"}, // hpccScript
+			}),
 		}),
 		rank: func(p Params) ([]string, string, error) {
 			if p.Cell.MatrixSize < 1 || p.Cell.Ranks < 1 {

@@ -52,3 +52,11 @@ func mpich() implementation {
 		},
 	}
 }
+
+// mpichTools are the programs of MPICH. UCX loads modules at run time.
+func mpichTools(test string) []Tool {
+	return []Tool{
+		{Name: "mpiexec.mpich", Package: "mpich", Version: []string{"mpichversion"}, Test: test, Calls: []string{"mpichversion"}, Reads: []string{"/usr/lib/*/ucx"}},
+		{Name: "hydra_pmi_proxy", Package: "mpich", Version: []string{"mpichversion"}, Test: test},
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -23,14 +24,10 @@ func MPINetPIPE() MPI {
 			DefaultMessageBytes: 1024,
 			ExactRanks:          2,
 			Tests:               []string{openMPIName, mpichName},
-			Needs: []Tool{
-				{Name: "mpirun.openmpi", Package: "openmpi-bin", Version: []string{"mpirun.openmpi", "--version"}, Test: openMPIName},
-				{Name: "orted", Package: "openmpi-bin", Version: []string{"ompi_info", "--version"}, Test: openMPIName},
-				{Name: "NPopenmpi", Package: "netpipe-openmpi", Version: []string{"dpkg-query", "-W", "netpipe-openmpi"}, Test: openMPIName},
-				{Name: "mpiexec.mpich", Package: "mpich", Version: []string{"mpichversion"}, Test: mpichName},
-				{Name: "hydra_pmi_proxy", Package: "mpich", Version: []string{"mpichversion"}, Test: mpichName},
-				{Name: "NPmpich2", Package: "netpipe-mpich2", Version: []string{"dpkg-query", "-W", "netpipe-mpich2"}, Test: mpichName},
-			},
+			Needs: slices.Concat(
+				openMPITools(openMPIName), []Tool{{Name: "NPopenmpi", Package: "netpipe-openmpi", Version: []string{"dpkg-query", "-W", "netpipe-openmpi"}, Test: openMPIName}},
+				mpichTools(mpichName), []Tool{{Name: "NPmpich2", Package: "netpipe-mpich2", Version: []string{"dpkg-query", "-W", "netpipe-mpich2"}, Test: mpichName}},
+			),
 		}),
 		rank: func(p Params) ([]string, string, error) {
 			if p.Cell.MessageBytes < 1 {

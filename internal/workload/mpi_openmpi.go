@@ -20,7 +20,8 @@ const openMPILaunch = "cnibench-launch: "
 //
 // mpirun has orted leave its session otherwise (orte_leave_session_attached), and orted
 // would start those of other places (plm_rsh_no_tree_spawn). Messages go by TCP alone:
-// btl has no shared memory. Ranks that wait yield their CPU, as ranks may share one.
+// btl has no shared memory. Ranks that wait yield their CPU, as ranks may share one. A
+// daemon whose machine is cut off is lost after 4 s (oob_tcp_keepalive; 8 minutes otherwise).
 func openMPI() implementation {
 	return implementation{
 		prefix: openMPILaunch,
@@ -36,6 +37,7 @@ func openMPI() implementation {
 				{"plm", "rsh"}, {"plm_rsh_agent", "sh {dir}/launch"}, {"plm_rsh_no_tree_spawn", "1"},
 				{"orte_leave_session_attached", "1"}, {"orte_keep_fqdn_hostnames", "1"},
 				{"oob_tcp_if_include", "{device}"}, {"btl_tcp_if_include", "{device}"},
+				{"oob_tcp_keepalive_time", "1"}, {"oob_tcp_keepalive_intvl", "1"}, {"oob_tcp_keepalive_probes", "3"},
 				{"btl", "tcp,self"}, {"pml", "ob1,monitoring"}, {"mpi_yield_when_idle", "1"},
 				{"pml_monitoring_enable", "1"}, {"pml_monitoring_enable_output", "2"},
 			} {
@@ -56,6 +58,15 @@ func openMPI() implementation {
 			return host, argv, err
 		},
 		sent: openMPISent,
+	}
+}
+
+// openMPITools are the programs of Open MPI, which loads its components at run time.
+func openMPITools(test string) []Tool {
+	return []Tool{
+		{Name: "mpirun.openmpi", Package: "openmpi-bin", Version: []string{"mpirun.openmpi", "--version"}, Test: test, Calls: []string{"sh"},
+			Reads: []string{"/usr/lib/*/openmpi/lib/openmpi3", "/usr/lib/*/pmix2/lib/pmix", "/usr/share/openmpi/*.txt", "/usr/share/openmpi/amca-param-sets", "/etc/openmpi"}},
+		{Name: "orted", Package: "openmpi-bin", Version: []string{"ompi_info", "--version"}, Test: test, Calls: []string{"ompi_info"}},
 	}
 }
 

@@ -15,5 +15,6 @@ func TCPRR() Workload {
 		SetsCongestionControl: true,
 		DefaultCPUs:           result.CPUsSame,
 		DefaultMessageBytes:   64,
+		MostMessageBytes:      1 << 20,
 	}}
 }

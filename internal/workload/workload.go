@@ -3,6 +3,7 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -147,6 +148,8 @@ type Spec struct {
 	// the workload has none. Protocols likewise.
 	Tests     []string
 	Protocols []string
+	// MostMessageBytes is the largest message; 0: 64 KiB.
+	MostMessageBytes int
 	// DefaultMessageBytes is used where a campaign names no message size; 0
 	// where the workload has no message size.
 	DefaultMessageBytes int
@@ -171,6 +174,9 @@ type Spec struct {
 	IPv4Only bool
 }
 
+// LargestMessage is the largest message that a campaign may ask for, bytes.
+func (s Spec) LargestMessage() int { return cmp.Or(s.MostMessageBytes, 64<<10) }
+
 // PrimaryFor is the primary metric of one of the workload's tests.
 func (s Spec) PrimaryFor(test string) string {
 	if metric, ok := s.PrimaryByTest[test]; ok {
@@ -193,6 +199,10 @@ type Tool struct {
 	Version       []string // argv that prints its version
 	// Test is the only test that needs it; "": all do.
 	Test string
+	// Calls are further programs that it starts, and Reads the files and folders that it
+	// reads beside its libraries, as patterns of path.Match: an image needs both.
+	Calls []string `json:"-"`
+	Reads []string `json:"-"`
 }
 
 // NeededBy reports whether a test of the workload needs the tool.

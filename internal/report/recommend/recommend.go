@@ -45,6 +45,9 @@ func Write(w io.Writer, r stat.Recommendation, env *result.Environment, asJSON b
 	}
 	lines = append(append(lines, ""), sc.Table(*recommendTable(d, r))...)
 	lines = append(lines, sc.Wrap(recommendNote(d, r), "", "")...)
+	for _, t := range jobCosts(d, r) {
+		lines = append(append(lines, ""), sc.Table(t)...)
+	}
 	for _, g := range r.Goals {
 		for _, l := range g.LeftOut {
 			lines = append(lines, sc.Wrap(fmt.Sprintf("left out of %s: %s: %s", goalWord(g.Goal), d.Option(l.Option), l.Why), "x ", "  ")...)
@@ -75,7 +78,11 @@ func recommendation(d *report.Document, r stat.Recommendation) []string {
 		out = append(out, fmt.Sprintf("For %s: undecided. %s has %s, but is tied with %s at %g %% confidence.",
 			goalWord(r.Question.Goal), take, best, report.And(runnersUp(d, r)), 100*r.Confidence))
 	}
-	out = append(out, "Judged by "+judgedBy(r)+".")
+	if r.Job != nil {
+		out = append(out, jobWords(*r.Job)...)
+	} else {
+		out = append(out, "Judged by "+judgedBy(r)+".")
+	}
 	if r.WorstLoss != nil {
 		out = append(out, fmt.Sprintf("It loses most in %s: %s compared with the best.", goalWord(r.WorstLoss.Goal), lossWords(*r.WorstLoss)))
 	}
@@ -121,11 +128,16 @@ func costOfError(d *report.Document, r stat.Recommendation) []string {
 	switch {
 	case r.Sure && r.Question.Goal == stat.Balanced:
 		return []string{"What it costs to be wrong: nothing that was measured; the largest loss of every other network is larger."}
+	case r.Sure && r.Job != nil:
+		next := r.Others[0]
+		return []string{fmt.Sprintf("What it costs to be wrong: nothing that was measured; on the next, %s, the job runs at %s of that speed.", d.Option(next.Option), report.Ratio(*next.Behind))}
 	case r.Sure:
 		next := r.Others[0]
 		return []string{fmt.Sprintf("What it costs to be wrong: nothing that was measured; the next, %s, gives %s of it.", d.Option(next.Option), report.Ratio(*next.Behind))}
 	case r.LossAtMost == nil:
 		return []string{"What it costs to be wrong is unknown: an estimate needs 2 blocks of each."}
+	case r.Job != nil:
+		return []string{fmt.Sprintf("What it costs to be wrong: the job runs at least at %s of the speed of the best.", sharePercent(1-*r.LossAtMost))}
 	case r.Question.Goal == stat.Balanced:
 		return []string{fmt.Sprintf("What it costs to be wrong: its largest loss is at most %s above the smallest possible.", sharePercent(*r.LossAtMost))}
 	}

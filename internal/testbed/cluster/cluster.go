@@ -30,6 +30,8 @@ type cluster struct {
 	runs []string
 	// nodes are those that ends are on; one where the cluster has no more.
 	nodes []corev1.Node
+	// needs is how many nodes the cells need.
+	needs int
 	// pairs are those that are measured, by the nodes' names; nil: only one.
 	pairs [][2]string
 	// unfit says of the nodes that take no pods why.
@@ -72,6 +74,7 @@ func (c *cluster) prepare(ctx context.Context, cells []result.Cell) (campaign.Fo
 	if err := c.clearDead(ctx); err != nil {
 		return campaign.Found{}, err
 	}
+	c.needs = needNodes(cells)
 	nodes, err := c.chooseNodes(ctx)
 	if err != nil {
 		return campaign.Found{}, err
@@ -90,6 +93,10 @@ func (c *cluster) prepare(ctx context.Context, cells []result.Cell) (campaign.Fo
 // want notes the ends and routes of the cells that the nodes are enough for.
 func (c *cluster) want(cells []result.Cell) {
 	for _, cell := range cells {
+		if cell.HasManyEnds() {
+			c.wantRanks(cell)
+			continue
+		}
 		if c.options.Pairs != "" {
 			c.wantEach(cell)
 			continue
@@ -99,9 +106,7 @@ func (c *cluster) want(cells []result.Cell) {
 			continue
 		}
 		for _, e := range []end{from, to, {role: server, node: to.node, host: to.host}} {
-			if !slices.Contains(c.wanted, e) {
-				c.wanted = append(c.wanted, e)
-			}
+			c.wantEnd(e)
 		}
 		r := route{to, cell.Path, familyOf(cell)}
 		if byService(cell.Path) && !slices.Contains(c.routes, r) {
@@ -115,10 +120,15 @@ func (c *cluster) want(cells []result.Cell) {
 func (c *cluster) wantEach(cell result.Cell) {
 	for i := range c.nodes {
 		for _, host := range []bool{strings.HasPrefix(cell.Path, "host-to-"), strings.HasSuffix(cell.Path, "-to-host")} {
-			if e := (end{role: both, node: i + 1, host: host}); !slices.Contains(c.wanted, e) {
-				c.wanted = append(c.wanted, e)
-			}
+			c.wantEnd(end{role: both, node: i + 1, host: host})
 		}
+	}
+}
+
+// wantEnd notes an end once.
+func (c *cluster) wantEnd(e end) {
+	if !slices.Contains(c.wanted, e) {
+		c.wanted = append(c.wanted, e)
 	}
 }
 

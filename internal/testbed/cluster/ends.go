@@ -65,7 +65,7 @@ func (c *cluster) support(cell result.Cell) error {
 	case cell.Profile != "default_settings":
 		return fmt.Errorf("profile %s requires testbed lab or hosts; nodes of a cluster are not tuned", cell.Profile)
 	case cell.HasManyEnds():
-		return fmt.Errorf("%s has %d ranks, and two pods are measured on a cluster: measure it in the lab", cell.Workload, cell.Ranks)
+		return c.supportRanks(cell)
 	case cell.Workload == result.PodSetupName:
 		return fmt.Errorf("pods are added by the cluster's own kubelets: measure %s in the lab", cell.Workload)
 	case max(from.node, to.node) > len(c.nodes) && cell.IsPair():

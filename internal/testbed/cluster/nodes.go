@@ -16,14 +16,15 @@ import (
 )
 
 // chooseNodes gives the nodes of client and server: those that the campaign
-// names, one of each zone that it names, or the first two by name that take pods.
+// names, one of each zone that it names, or the first two by name that take pods, more where
+// ranks need them.
 // One is enough for what is measured inside a node. Where many pairs are measured
 // they are all that are named, all of the zones, or all that take pods. Nodes that are not ready yet
 // are waited for a while.
 func (c *cluster) chooseNodes(ctx context.Context) ([]corev1.Node, error) {
 	for began := time.Now(); ; {
 		nodes, becoming, err := c.tryNodes(ctx)
-		if !becoming || err == nil && len(nodes) >= 2 && c.options.Pairs == "" || time.Since(began) > c.options.Patience {
+		if !becoming || err == nil && len(nodes) >= c.needs && c.options.Pairs == "" || time.Since(began) > c.options.Patience {
 			return nodes, err
 		}
 		select {
@@ -76,7 +77,7 @@ func (c *cluster) tryNodes(ctx context.Context) (nodes []corev1.Node, becoming b
 	if len(good) == 0 {
 		return nil, becoming, fmt.Errorf("no node takes pods: %s (kubectl uncordon NODE; kubectl taint node NODE KEY-; of one that is not ready: kubectl describe node NODE)", cmp.Or(strings.Join(bad, "; "), "there is none"))
 	}
-	return good[:min(2, len(good))], becoming, nil
+	return good[:min(max(2, c.needs), len(good))], becoming, nil
 }
 
 func namedNodes(all []corev1.Node, names []string) ([]corev1.Node, error) {

@@ -299,26 +299,6 @@ func TestNoBaselineWithoutHostPods(t *testing.T) {
 	}
 }
 
-// A cluster's two places are too few for ranks: the cell has its reason, and the others
-// are measured.
-func TestRanksAreUnsupported(t *testing.T) {
-	c := kubetest.New("a", "b")
-	b, _ := open(t, c)
-	job := cell(result.PathPodToPod, result.InterHost)
-	job.Workload, job.Ranks = "all_to_all", 8
-	cells := []result.Cell{cell(result.PathPodToPod, result.InterHost), job}
-	if _, err := b.Prepare(t.Context(), cells); err != nil {
-		t.Fatal(err)
-	}
-	unsupported, err := b.Build(t.Context(), cells)
-	if err != nil || len(unsupported) != 1 || !strings.Contains(unsupported[job], "all_to_all has 8 ranks, and two pods are measured on a cluster: measure it in the lab") {
-		t.Errorf("%v, %v", unsupported, err)
-	}
-	if err := b.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestCleanLeavesLivingRunsAndStrangers(t *testing.T) {
 	c := kubetest.New("a")
 	b, _ := open(t, c)

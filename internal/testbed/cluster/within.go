@@ -30,7 +30,7 @@ func (c *cluster) object(name string) string {
 }
 
 // scout finds nodes for a user who cannot list them, by what the scheduler chooses: one
-// for a first pod, and another for a pod that must not share its node.
+// for a first pod, and others for pods that must not share its node.
 func (c *cluster) scout(ctx context.Context) (nodes []corev1.Node, err error) {
 	if len(c.named.Nodes) > 0 {
 		for _, name := range c.named.Nodes {
@@ -49,7 +49,7 @@ func (c *cluster) scout(ctx context.Context) (nodes []corev1.Node, err error) {
 		err = errors.Join(err, clearRuns(ctx, c.client, c.named.Namespace, []string{c.run}))
 		c.nodes = nil
 	}()
-	for number := range 2 {
+	for number := range max(2, c.needs) {
 		p := &agentPod{end: end{role: client, node: number + 1}}
 		if err := c.makePod(ctx, p); err != nil {
 			return nil, err

@@ -79,8 +79,9 @@ func TestMPI(t *testing.T) {
 	}
 }
 
-// TestMPIFaults: a rank or a daemon that is killed, and an MPI that hangs at its start, fail
-// the sample within 15 s, with a reason, and nothing is left.
+// TestMPIFaults: a rank or a daemon that is killed or stopped, a node that is cut off, and an
+// MPI that hangs at its start, fail the sample within 15 s, with a reason, and nothing is
+// left.
 func TestMPIFaults(t *testing.T) {
 	needMPI(t)
 	long := mpiCell("bridge", "mpi_hpcc", "")
@@ -90,9 +91,11 @@ func TestMPIFaults(t *testing.T) {
 		do   func(t *testing.T, l *Lab, c result.Cell)
 		want string
 	}{
-		"rank":   {long, func(t *testing.T, l *Lab, c result.Cell) { signalIn(t, l, c, 3, "hpcc", syscall.SIGKILL) }, "bridge node2 pod2"},
-		"daemon": {long, func(t *testing.T, l *Lab, c result.Cell) { signalIn(t, l, c, 2, "orted", syscall.SIGKILL) }, "orted"},
-		"start":  {mpiCell("bridge", "mpi_netpipe", "openmpi"), func(t *testing.T, l *Lab, c result.Cell) { signalIn(t, l, c, 1, "orted", syscall.SIGSTOP) }, "did not begin"},
+		"rank":    {long, func(t *testing.T, l *Lab, c result.Cell) { signalIn(t, l, c, 3, "hpcc", syscall.SIGKILL) }, "bridge node2 pod2"},
+		"daemon":  {long, func(t *testing.T, l *Lab, c result.Cell) { signalIn(t, l, c, 2, "orted", syscall.SIGKILL) }, "orted"},
+		"stopped": {long, func(t *testing.T, l *Lab, c result.Cell) { signalIn(t, l, c, 3, "hpcc", syscall.SIGSTOP) }, "was stopped"},
+		"cut off": {long, func(t *testing.T, l *Lab, c result.Cell) { signalIn(t, l, c, 3, "hpcc", 0); cutNode(t, l, 2) }, ""}, // who notices it first varies
+		"start":   {mpiCell("bridge", "mpi_netpipe", "openmpi"), func(t *testing.T, l *Lab, c result.Cell) { signalIn(t, l, c, 1, "orted", syscall.SIGSTOP) }, "orted (daemon at"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			struck := time.Time{}

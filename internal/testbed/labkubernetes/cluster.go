@@ -332,7 +332,7 @@ func (c *Cluster) writeImage(path string) error {
 	if err != nil {
 		return err
 	}
-	_, err = image.Write(f, image.Spec{Name: c.imageName(), Binary: c.options.Self})
+	_, err = image.Write(f, image.Spec{Name: c.imageName(), Binary: c.options.Self, Files: c.options.Tools})
 	return errors.Join(err, f.Close())
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/cnibench/cnibench/internal/image"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 )
@@ -31,6 +32,8 @@ type Options struct {
 	Version string
 	// Kubeconfig is the file to write; "" is one in the lab's folder.
 	Kubeconfig string
+	// Tools are further files of the pods' image: published tools and what they read.
+	Tools []image.File
 }
 
 // Spec says what Kubernetes.
@@ -124,10 +127,10 @@ func (c *Cluster) start(ctx context.Context) error {
 		}
 		return c.timed("CNI's operator", func() error { return c.cni.StartOnce(ctx, c) })
 	})
-	image := filepath.Join(c.Dir(), "image.tar")
+	imageFile := filepath.Join(c.Dir(), "image.tar")
 	written := make(chan struct{})
 	g.Go(func() error {
-		if err := c.timed("image", func() error { return c.writeImage(image) }); err != nil {
+		if err := c.timed("image", func() error { return c.writeImage(imageFile) }); err != nil {
 			return err
 		}
 		close(written)
@@ -135,7 +138,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	})
 	for _, n := range c.nodes {
 		g.Go(func() error {
-			return c.timed(n.Name, func() error { return c.startWorker(ctx, n, image, written, ready) })
+			return c.timed(n.Name, func() error { return c.startWorker(ctx, n, imageFile, written, ready) })
 		})
 	}
 	return g.Wait()
