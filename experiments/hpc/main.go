@@ -5,7 +5,7 @@
 // No package has a program that times an alltoall alone, so a small one is compiled where
 // mpicc.openmpi is installed (apt-get install libopenmpi-dev); the rest needs make tools.
 //
-//	go run ./bench/hpc        # about four minutes; needs root
+//	go run ./experiments/hpc        # about four minutes; needs root
 package main
 
 import (
@@ -72,7 +72,7 @@ func main() {
 	err := run(ctx, os.Stdout, a)
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench/hpc:", err)
+		fmt.Fprintln(os.Stderr, "experiments/hpc:", err)
 		os.Exit(1)
 	}
 }
