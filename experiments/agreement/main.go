@@ -163,7 +163,7 @@ func down(ctx context.Context, labs lab.Options) error {
 	return err
 }
 
-// clusters are those that are held against the lab. The name says what a cell's
+// clusters are those that are compared with the lab. The name says what a cell's
 // lab network is, before the plus, and what carries services out.
 func clusters() []labkubernetes.Spec {
 	one := func(name, cni, proxy string) labkubernetes.Spec {

@@ -40,7 +40,7 @@ const (
 	theory = "theory"
 )
 
-// orders are those that are held against the counts.
+// orders are those that the counts are compared with.
 func orders() []order {
 	net := func(name string) subject { return subject{Network: name} }
 	pair := func(claim, source, placement, less, more string) order {

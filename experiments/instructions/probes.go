@@ -26,13 +26,13 @@ type probePlan struct {
 	Rules int
 }
 
-// probeSet is a set of probes that is held against none.
+// probeSet is a set of probes that is compared with none.
 type probeSet struct {
 	Name    string
 	Without []string
 }
 
-// noProbes is the set that all are held against.
+// noProbes is the set that all others are compared with.
 func noProbes() probeSet { return probeSet{"none", probe.Names()} }
 
 // allProbes is what an end reads where a campaign says nothing of probes.

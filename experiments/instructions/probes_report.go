@@ -44,7 +44,7 @@ type probeCost struct {
 	Second value
 }
 
-// cost holds a set against another in the same blocks.
+// cost compares a set with another in the same blocks.
 func (c counted) cost(set, base string) (probeCost, error) {
 	none, with := c.of(base), c.of(set)
 	if len(with) < 2 || len(none) != len(with) {

@@ -14,7 +14,7 @@ import (
 // ruleReading is what the probe netfilter costs on a node.
 type ruleReading struct {
 	// Plain and Counted are instructions per packet that passes a base chain of
-	// nf_tables, before and after the probe made that count what comes to its end.
+	// nf_tables, before and after the probe made that count the packets that no rule matches.
 	Plain, Counted []float64
 	// Rules is how many the node has when they are read, ReadNanoseconds what that
 	// takes each time.

@@ -78,7 +78,7 @@ func (r rules) iptables() string {
 	return b.String()
 }
 
-// nft is a table of its own, as nftables has no chain FORWARD of itself.
+// nft is a table of its own, as nftables has no built-in chain FORWARD.
 func (r rules) nft() string {
 	var b strings.Builder
 	b.WriteString("table ip cnb {\n")

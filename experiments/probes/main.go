@@ -146,7 +146,7 @@ func cells() []result.Cell {
 	return all
 }
 
-// kinds are the sets of probes that are held against none.
+// kinds are the sets of probes that are compared with none.
 func kinds() []struct {
 	name    string
 	without []string
@@ -169,7 +169,7 @@ func measure(ctx context.Context, l *lab.Lab, block int, window time.Duration) (
 			return nil, err
 		}
 		s.Block = block
-		if kind.name != "" { // held against the cell without, as a network is against host
+		if kind.name != "" { // compared with the cell without, as a network is with host
 			s.Cell.Network, s.Cell.Path = kind.name, result.PathPodToPod
 		}
 		out = append(out, s)

@@ -122,7 +122,7 @@ func (o outcome) ratio(i int) interval {
 	return geometric(ratios)
 }
 
-// verdict holds a ratio against the goal.
+// verdict compares a ratio with the goal.
 func (o outcome) verdict(r interval) string {
 	low, high, goal := r.low, r.high, o.goal
 	if o.better < 0 {

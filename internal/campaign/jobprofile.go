@@ -16,7 +16,7 @@ type JobProfile struct {
 	// Ranks is how many it has, RanksPerNode how many of them are on one node.
 	Ranks        int `json:"ranks"`
 	RanksPerNode int `json:"ranks_per_node"`
-	// ComputeSeconds is what it computes besides its operations.
+	// ComputeSeconds is what it computes in addition to its operations.
 	ComputeSeconds float64        `json:"compute_seconds"`
 	Operations     []JobOperation `json:"operations"`
 }

@@ -45,7 +45,7 @@ func CampaignRights() []Right {
 	}
 }
 
-// NamespaceRights are what a campaign cannot do without in a namespace that is there,
+// NamespaceRights are what a campaign cannot do without in an existing namespace,
 // whose objects it finds and deletes one by one. Nodes are then found by what the
 // scheduler chooses.
 func NamespaceRights() []Right {

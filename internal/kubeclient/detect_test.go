@@ -96,7 +96,7 @@ func serve(t *testing.T, objects []map[string]interface{}, forbidden ...string) 
 	return c
 }
 
-// Every network that is known is told from its objects.
+// Every known network is recognised by its objects.
 func TestDetect(t *testing.T) {
 	files, err := filepath.Glob("testdata/detect/*.yaml")
 	if err != nil || len(files) < 15 {

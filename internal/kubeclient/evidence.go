@@ -17,7 +17,7 @@ import (
 // evidence is what a cluster's API says about its network.
 type evidence struct {
 	daemonSets []appsv1.DaemonSet
-	// configMaps has the data of those of configMaps() that are there, by name.
+	// configMaps has the data of the existing ones of configMaps(), by name.
 	configMaps map[string]map[string]string
 	nodes      []corev1.Node
 	pools      []ipPool

@@ -11,8 +11,8 @@ import (
 // Objects whose types this program does not know are made and read by their paths
 // in the API: "/api/v1/namespaces/default/pods".
 
-// Create makes an object in the collection at a path. One that is there already
-// is an error.
+// Create makes an object in the collection at a path. An existing one is an
+// error.
 func (c *Client) Create(ctx context.Context, path string, object any) error {
 	text, err := json.Marshal(object)
 	if err != nil {

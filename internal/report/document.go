@@ -17,14 +17,14 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
-// Input is what a report is made from. Only Analysis is needed; what else is
-// absent is said to be.
+// Input is what a report is made from. Only Analysis is needed; the report names
+// what else is absent.
 type Input struct {
 	Campaign campaign.Campaign
 	Plan     plan.Plan
 	// Environment is nil where the run ended before its testbed stood.
 	Environment *result.Environment
-	// Tally is what is told of the records beside their analysis.
+	// Tally is what the report says of the records in addition to their analysis.
 	Tally    Tally
 	Analysis stat.Analysis
 	Flames   Flames

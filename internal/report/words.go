@@ -95,8 +95,8 @@ func Count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// Ties lists the sets of networks that cannot be told apart, the best first:
-// the longest runs of the ranking in which no pair was told apart, then the
+// Ties lists the sets of networks that are tied, the best first:
+// the longest runs of the ranking without a significant difference, then the
 // pairs that no run holds.
 func Ties(r stat.Ranking) [][]string {
 	apart := map[[2]string]bool{}

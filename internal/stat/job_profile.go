@@ -16,7 +16,7 @@ type JobProfile struct {
 	// Ranks is how many it has, RanksPerNode how many of them are on one node.
 	Ranks        int `json:"ranks"`
 	RanksPerNode int `json:"ranks_per_node"`
-	// ComputeSeconds is what it computes besides, which no network changes.
+	// ComputeSeconds is what it computes in addition, which no network changes.
 	ComputeSeconds float64        `json:"compute_seconds,omitempty"`
 	Operations     []JobOperation `json:"operations"`
 }

@@ -139,7 +139,7 @@ func TestJobLacks(t *testing.T) {
 	}
 }
 
-// Messages larger than those of the model are said to be.
+// The answer names messages that are larger than those of the model.
 func TestJobOfLargeMessages(t *testing.T) {
 	job := theJob()
 	job.Operations[0].MessageBytes = 1 << 20

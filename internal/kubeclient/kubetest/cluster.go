@@ -32,7 +32,7 @@ const Loopback = "127.0.0.1"
 // Cluster is what a test looks into.
 type Cluster struct {
 	API *fake.Clientset
-	// Status changes what becomes of a pod that is made; nil: it runs.
+	// Status changes the status of a pod that is created; nil: it runs.
 	Status func(*corev1.Pod)
 	// Change changes a pod that is made before the cluster takes it; nil: nothing does.
 	Change func(*corev1.Pod)

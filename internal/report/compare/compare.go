@@ -236,7 +236,7 @@ func verdictWords(x stat.CellComparison) string {
 	return s
 }
 
-// writeComparisonTerminal shows what differs or cannot be told; cells without
+// writeComparisonTerminal shows what differs or is undecided; cells without
 // a difference are only counted.
 func writeComparisonTerminal(w io.Writer, c stat.Comparison, opt screen.Options) error {
 	sc := screen.New(opt)

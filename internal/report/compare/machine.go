@@ -61,7 +61,7 @@ type junitMessage struct {
 }
 
 // writeComparisonJUnit writes one test case per cell: worse is a failure,
-// broken an error, and what cannot be told is skipped, for it is no success.
+// broken an error, and what is undecided is skipped, for it is no success.
 func writeComparisonJUnit(w io.Writer, c stat.Comparison, _ screen.Options) error {
 	s := junitSuite{Name: "cnibench compare", Tests: len(c.Cells)}
 	for _, x := range c.Cells {

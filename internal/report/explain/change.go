@@ -80,7 +80,7 @@ func changes(d *report.Document, e Explanation) []Change {
 	return out
 }
 
-// change holds a traffic against the same one at another cell.
+// change compares a traffic with the same one at another cell.
 func change(d *report.Document, all []Change, x ExplainedTraffic, cell result.Cell, what string) []Change {
 	s, ok := d.Analysis.Cell(cell)
 	if !ok || s.OK == 0 {

@@ -146,7 +146,7 @@ func paragraph(d *report.Document, e Explanation) string {
 	return strings.Join(slices.DeleteFunc(out, func(s string) bool { return s == "" }), " ")
 }
 
-// costSentence holds a cost against the baseline's.
+// costSentence compares a cost with the baseline's.
 func costSentence(d *report.Document, x ExplainedTraffic) string {
 	s := fmt.Sprintf("%s takes %s of %s", x.Traffic, x.say(x.Now), x.label)
 	switch {
@@ -210,8 +210,8 @@ func whereSentence(x ExplainedTraffic) string {
 	return s + "."
 }
 
-// overlap tells two estimates that cannot be told apart by their intervals,
-// which is so too where one has none.
+// overlap reports whether the intervals of two estimates overlap. An estimate
+// without one overlaps with all.
 func overlap(a, b stat.Estimate) bool {
 	al, ah, okA := a.Interval()
 	bl, bh, okB := b.Interval()

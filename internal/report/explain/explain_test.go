@@ -45,7 +45,7 @@ func withoutStacks() report.Input {
 }
 
 // Every statement of what would change a cost is one of figures that were
-// measured, and those that cannot be told apart are said to be so.
+// measured, and ties are named as such.
 func TestExplainChanges(t *testing.T) {
 	var b bytes.Buffer
 	if err := WriteJSON(&b, reporttest.Stacked()); err != nil {
@@ -91,8 +91,8 @@ func TestExplainChanges(t *testing.T) {
 	}
 }
 
-// A ladder is told with what it adds up to, and where it and the stacks disagree
-// that is said: the outer header's way through IP is none of the tunnel's functions.
+// A ladder is shown with its sum. Where it and the stacks disagree, the text says so:
+// the outer header's way through IP is none of the tunnel's functions.
 func TestExplainLadder(t *testing.T) {
 	text := explain(t, reporttest.Stacked(), screen.Options{Width: 100, Unicode: true})
 	for _, want := range []string{

@@ -50,7 +50,7 @@ func checkRest(t *testing.T, s stat.CellSummary, row string, page figures, exact
 	}
 }
 
-// checkScreen holds the answer on one screen against the goals of the JSON: each
+// checkScreen compares the answer on one screen with the goals of the JSON: each
 // network that the screen names has the figures and the places of every goal.
 func checkScreen(t *testing.T, d *report.Document, r jsonReport, text string) {
 	t.Helper()
@@ -103,7 +103,7 @@ func differInProfile(r jsonReport) bool {
 	return len(profiles) > 1
 }
 
-// checkTerminalCosts holds the costs of the long form against the JSON.
+// checkTerminalCosts compares the costs of the long form with the JSON.
 func checkTerminalCosts(t *testing.T, d *report.Document, r jsonReport, text string) {
 	t.Helper()
 	for _, g := range d.Groups {

@@ -58,7 +58,7 @@ func TestFormatsAgree(t *testing.T) {
 	}
 }
 
-// checkCSV holds every figure of the JSON against the CSV, and back.
+// checkCSV compares every figure of the JSON with the CSV, and back.
 func checkCSV(t *testing.T, r jsonReport, text string) {
 	t.Helper()
 	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
@@ -174,7 +174,7 @@ func checkEstimates(r jsonReport) map[result.Cell][]checked {
 	return out
 }
 
-// checkCross holds every cross-check of the JSON against the page and the
+// checkCross compares every cross-check of the JSON with the page and the
 // terminal.
 func checkCross(t *testing.T, d *report.Document, r jsonReport, page figures, exacts map[[3]string]string, terminal string) {
 	t.Helper()
@@ -207,8 +207,8 @@ func checkCross(t *testing.T, d *report.Document, r jsonReport, page figures, ex
 	}
 }
 
-// checkPage holds every efficiency and every value that cells are judged by
-// against the page.
+// checkPage compares every efficiency and every value that cells are judged by
+// with the page.
 func checkPage(t *testing.T, r jsonReport, page figures, exacts map[[3]string]string) {
 	t.Helper()
 	name := func(n string) string {
@@ -243,7 +243,7 @@ func checkPage(t *testing.T, r jsonReport, page figures, exacts map[[3]string]st
 	}
 }
 
-// checkCosts holds the CPU costs of a cell against the page.
+// checkCosts compares the CPU costs of a cell with the page.
 func checkCosts(t *testing.T, s stat.CellSummary, row string, page figures, exacts map[[3]string]string) {
 	t.Helper()
 	caption := report.PlaceOf(s.Cell).String() + "; " + s.Cell.Traffic() + ": "

@@ -44,7 +44,7 @@ func exported() map[string]report.Input {
 	return cases
 }
 
-// TestExportsAgree reads the exports back and holds every number against the
+// TestExportsAgree reads the exports back and compares every number with the
 // JSON, both ways.
 func TestExportsAgree(t *testing.T) {
 	for name, in := range exported() {
@@ -79,7 +79,7 @@ func longForm(t *testing.T, text string) []map[string]string {
 	return out
 }
 
-// checkGoals holds the goals of the JSON against the rows of the CSV.
+// checkGoals compares the goals of the JSON with the rows of the CSV.
 func checkGoals(t *testing.T, r jsonReport, text string) {
 	t.Helper()
 	got := map[string]int{}
@@ -103,7 +103,7 @@ func checkGoals(t *testing.T, r jsonReport, text string) {
 	}
 }
 
-// checkParquet holds every field of the Parquet file against the CSV.
+// checkParquet compares every field of the Parquet file with the CSV.
 func checkParquet(t *testing.T, text, file string) {
 	t.Helper()
 	f, err := parquet.OpenFile(strings.NewReader(file), int64(len(file)))
@@ -195,8 +195,8 @@ func seriesName(name string, labels map[string]string) string {
 	return name
 }
 
-// checkPrometheus holds every estimate, efficiency and place of the JSON against
-// the series, and that there are no others.
+// checkPrometheus compares every estimate, efficiency and place of the JSON with
+// the series, and checks that there are no others.
 func checkPrometheus(t *testing.T, in report.Input, r jsonReport, text string) {
 	t.Helper()
 	got := parsePrometheus(t, text)

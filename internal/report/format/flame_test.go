@@ -136,7 +136,7 @@ func TestFlameInBrowser(t *testing.T) {
 	b.silent(t)
 }
 
-// holdBoxes holds what is drawn against a graph, with what is too small to draw.
+// holdBoxes compares what is drawn with a graph, with what is too small to draw.
 func holdBoxes(t *testing.T, got []drawnBox, name string, g flame.Graph) {
 	t.Helper()
 	if got[0].F != "all" || got[0].S != name || math.Abs(got[0].Y-float64(g.Microseconds)/1e6) > 1e-9 {

@@ -31,8 +31,8 @@ func choices() []choice {
 	return out
 }
 
-// value is what a cell says of a choice. What has a word for a cell without it is said
-// of cells with a workload only.
+// value is what a cell says of a choice. A word for a cell without
+// the factor is shown for cells with a workload only.
 func (x choice) value(c result.Cell) string {
 	unsaid := x.factors[0].Unsaid
 	if unsaid != "" && c.Workload == "" {
@@ -73,7 +73,7 @@ type filter struct {
 	// abouts are factor and value in turns, each combination once.
 	abouts [][]int
 	known  map[result.Cell]int
-	places map[string]int // of what is said in abouts
+	places map[string]int // of each text in abouts
 }
 
 // newFilter gathers the factors that differ between the cells of a report.

@@ -32,8 +32,8 @@ func ladderFigures(l *stat.Ladder) []ladderFigure {
 	return out
 }
 
-// checkLadders holds every figure of the JSON's ladders against the page's tables
-// (Markdown's are the same) and against the terminal's.
+// checkLadders compares every figure of the JSON's ladders with the page's tables
+// (Markdown's are the same) and with the terminal's.
 func checkLadders(t *testing.T, d *report.Document, r jsonReport, page figures, exacts map[[3]string]string, texts, terminal string) {
 	t.Helper()
 	for _, s := range r.Analysis.Cells {

@@ -191,8 +191,8 @@ func (x expectation) parts(s stat.CellSummary, on func(section, title, series st
 	}
 }
 
-// holdCharts reads the numbers of every chart back from the browser, and holds
-// each against the JSON report: none is missing, and there is no other.
+// holdCharts reads the numbers of every chart back from the browser, and compares
+// each with the JSON report: none is missing, and there is no other.
 func (b *tab) holdCharts(t *testing.T, in report.Input) {
 	t.Helper()
 	var r jsonReport
@@ -257,7 +257,7 @@ func near(a, b float64) bool {
 	return a == b || math.Abs(a-b) <= drawnError*math.Max(math.Abs(a), math.Abs(b))
 }
 
-// holdBars holds the bars of tables against the values beside them: all bars of a
+// holdBars compares the bars of tables with the values next to them: all bars of a
 // table are on one scale.
 func holdBars(t *testing.T, b *tab) {
 	t.Helper()

@@ -81,7 +81,7 @@ func estimateField(e stat.Estimate) page.Field {
 	return page.Field{Text: unit.Estimate(e.Value, report.Halfwidth(e), "s"), Value: &e.Value}
 }
 
-// settingWords tell settings of a job apart.
+// settingWords name what differs between the settings of a job.
 func settingWords(c result.Cell) string {
 	words := fmt.Sprintf("link %s, MTU %d", c.Link, c.MTU)
 	for _, more := range []string{c.Family, c.CPUs, c.CongestionControl} {

@@ -60,8 +60,8 @@ func Write(w io.Writer, r stat.Recommendation, env *result.Environment, asJSON b
 	return err
 }
 
-// recommendation is the answer in words: what to take, who cannot be told apart
-// from it, what it costs to be wrong, what would settle it.
+// recommendation is the answer in words: what to take, who is tied
+// with it, what it costs to be wrong, what would settle it.
 func recommendation(d *report.Document, r stat.Recommendation) []string {
 	take := d.Option(r.Take)
 	if !d.SeveralProfiles() && r.Take.Profile != "" {

@@ -1,5 +1,5 @@
-// Package reporttest has the campaigns that tests of reports show, and holds what is
-// rendered against golden files. Only tests import it.
+// Package reporttest has the campaigns that tests of reports show, and compares what is
+// rendered with golden files. Only tests import it.
 package reporttest
 
 import (

@@ -59,7 +59,7 @@ func Bare(t testing.TB, page string) string {
 	return DataScript.ReplaceAllLiteralString(page, "<script type=\"text/plain\" id=\"data\">\n"+short+"</script>")
 }
 
-// Golden holds what was rendered against a file of testdata, or writes the file.
+// Golden compares what was rendered with a file of testdata, or writes the file.
 func Golden(t *testing.T, update bool, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)

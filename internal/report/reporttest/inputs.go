@@ -267,7 +267,7 @@ func Drawn() report.Input {
 	return Burnt(in, "")
 }
 
-// NullTest is a campaign whose networks were held against themselves: of four
+// NullTest is a campaign whose networks were compared with themselves: of four
 // pairs one was called different, by chance.
 func NullTest() report.Input {
 	in := Keep(Normal(), "host", "bridge", "macvlan")

@@ -74,7 +74,7 @@ func CostsByWork() []WorkCosts {
 }
 
 // CostSummary is networks × traffics with one cost each: instructions, or CPU
-// time where they were not counted, by the work that the traffic is told in. It
+// time where they were not counted, by the work that the traffic is counted in. It
 // is nil where no cost was measured.
 func CostSummary(d *report.Document, g *report.Group) *page.Table {
 	tab := &page.Table{Caption: "CPU cost, both ends together; more is in the full report", Columns: []page.Column{{Head: "network"}}}

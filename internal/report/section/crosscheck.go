@@ -21,7 +21,7 @@ type crossPair struct {
 	checks          []stat.CrossCheck
 }
 
-// crossPairs gathers the checks by what is held against what.
+// crossPairs gathers the checks by the two traffics that they compare.
 func crossPairs(d *report.Document) []crossPair {
 	var out []crossPair
 	for _, x := range d.Analysis.CrossChecks {
@@ -37,7 +37,7 @@ func crossPairs(d *report.Document) []crossPair {
 	return out
 }
 
-// name says what is held against what.
+// name says which traffics are compared.
 func (p crossPair) name() string {
 	return p.native.Traffic() + " / " + p.classic.Traffic() + ": " + p.metric.Label
 }

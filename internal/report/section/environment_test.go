@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// TestPodStarts: less than a second is 0 s, and what was not told is said to be so.
+// TestPodStarts: less than a second is 0 s, and what was not reported is marked as such.
 func TestPodStarts(t *testing.T) {
 	zero, three := 0.0, 3.0
 	env := &result.Environment{Places: map[string]result.PlaceFacts{

@@ -95,7 +95,7 @@ func StepTable(l stat.Ladder) *page.Table {
 }
 
 // LadderRemarks say where the steps do not add up to the direct difference, and
-// what they do not tell apart.
+// which steps they do not separate.
 func LadderRemarks(l stat.Ladder) []string {
 	var out []string
 	if low, high, ok := l.Direct.Interval(); ok && (l.Sum.Value < low || l.Sum.Value > high) {
@@ -108,7 +108,7 @@ func LadderRemarks(l stat.Ladder) []string {
 	return out
 }
 
-// CheckTable holds steps against stacks.
+// CheckTable compares steps with stacks.
 func CheckTable(l stat.Ladder) *page.Table {
 	p := PerWorkOf(l.Work)
 	tab := &page.Table{Columns: []page.Column{{Head: "time per " + p.Name}, {Head: BySteps, Number: true}, {Head: ByStacks, Number: true}, {Head: "they"}}}

@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
-// Noise is what networks that were held against themselves say of the machine.
+// Noise is what networks that were compared with themselves show of the machine.
 func Noise(d *report.Document) []page.Element {
 	n := d.Analysis.NullTest
 	if n == nil {

@@ -60,7 +60,7 @@ func ComponentLabels() map[string]string {
 	return out
 }
 
-// LadderTold is how the figures of a ladder, or of a sweep, are told: of what they are, and one of them.
+// LadderTold is how a report shows the figures of a ladder, or of a sweep: what they are, and one of them.
 type LadderTold struct {
 	Label string // "CPU time of both ends per packet"
 	Plus  func(stat.Estimate) string

@@ -57,7 +57,7 @@ rmdir "$d" 2>/dev/null
 exit 0
 `
 
-// A lock is of one that says so every beatEvery; after letGoAfter without a word
+// A lock is of one that says so every beatEvery; after letGoAfter without an answer
 // the host lets it go, which is later than ssh gives up.
 const (
 	beatEvery  = 5 * time.Second

@@ -19,7 +19,7 @@ import (
 )
 
 // TestHoldHost: a host's lock is one's alone, and goes with the connection, also
-// where the host is never told that it broke: its holder is silent then. The same
+// where the host never learns that it broke: its holder is silent then. The same
 // one may take its own again at once.
 func TestHoldHost(t *testing.T) {
 	labtest.Tool(t, "flock", "util-linux")

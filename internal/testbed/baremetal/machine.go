@@ -61,7 +61,7 @@ func RestoreMachine(ctx context.Context, r *exec.Runner, dir string) (bool, erro
 
 var errMachineInUse = errors.New("another run changes the settings of this machine: wait for it to end")
 
-// lockTries bounds how often lockMachine begins anew, as each time another command removed
+// lockTries bounds how often lockMachine begins again, as each time another command removed
 // the folder with the last of its values.
 const lockTries = 10
 

@@ -162,7 +162,7 @@ func inPod(name string, node *end, own map[string]string) (values map[string]str
 	return values, append(doubts, profile.Doubts(name, otherwise)...)
 }
 
-// withPods adds to an environment what the Kubernetes says of itself.
+// withPods adds to an environment what the Kubernetes reports about itself.
 func (b *Testbed) withPods(ctx context.Context, env *result.Environment) error {
 	if b.pods == nil {
 		return nil

@@ -41,7 +41,7 @@ func nodesOf(t *testing.T, c *kubetest.Cluster, cells []result.Cell) *Testbed {
 }
 
 // TestHostsOfACluster: cells of pods go to the cluster whatever their profile, and
-// host-to-host cells stay between the hosts. What pods cannot be given is said.
+// host-to-host cells stay between the hosts. Settings that pods cannot be given are reported.
 func TestHostsOfACluster(t *testing.T) {
 	host := result.Cell{Network: "host", Path: "host-to-host", Placement: "inter-host", Link: "1-gigabit", Profile: "kernel_optimizations", MTU: 1500, Workload: "tcp_rr"}
 	change := func(f func(*result.Cell)) result.Cell { c := host; f(&c); return c }

@@ -169,7 +169,7 @@ func lastLine(s string) string {
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// facts are what a host says of itself before anything is done to it.
+// facts are what a host reports about itself before anything is done to it.
 type facts struct {
 	kernel, os, cpuModel string
 	cpus                 int

@@ -56,7 +56,7 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// TestCheck: each thing that a host lacks is said by its own name.
+// TestCheck: the check names each thing that a host lacks.
 func TestCheck(t *testing.T) {
 	h := Host{Name: "a", Dir: "/d"}
 	good := "uid=0\npython=/usr/bin/python3\nip=/sbin/ip\npassing=100000000\nfree=100000000\ndevice=eth0\nmtu=1500\nspeed=-1\n"

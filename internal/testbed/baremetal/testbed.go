@@ -29,7 +29,7 @@ type Options struct {
 	Program string
 	// Inventory is the file that names the hosts.
 	Inventory string
-	// KeepGoing lets the steps go on with other hosts where one fails, and a
+	// KeepGoing lets the steps continue with other hosts where one fails, and a
 	// run without its sink.
 	KeepGoing bool
 	// Say reports what was found and corrected.

@@ -217,7 +217,7 @@ func (c *cluster) sameVersion(p *agentPod, version string) error {
 	return &PodError{Pod: p.name, Node: p.node, Text: text, Cure: "give the nodes this program's own: cnibench image --to cnibench-image.tar, or name another one with --image"}
 }
 
-// nodeToo adds to an error what its node says of itself.
+// nodeToo adds to an error what its node reports about itself.
 func (c *cluster) nodeToo(ctx context.Context, p *agentPod, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWithin)
 	defer cancel()

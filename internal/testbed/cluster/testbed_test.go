@@ -126,7 +126,7 @@ func TestEveryPathHasItsEnds(t *testing.T) {
 }
 
 // TestAgentsOfAnotherVersion: an image of another version is an error with its cure, and one
-// of which nobody can tell is said.
+// of an unknown version is reported.
 func TestAgentsOfAnotherVersion(t *testing.T) {
 	for _, k := range []struct{ image, program, want, said string }{
 		{"v1.2.3", "v1.2.3", "", ""},

@@ -73,7 +73,7 @@ func ofTeam(t *testing.T, c *kubetest.Cluster) []string {
 	return names
 }
 
-// Who may do nothing outside one namespace measures every path in it, on nodes that
+// A user without rights outside one namespace measures every path in it, on nodes that
 // the scheduler chose, and leaves there what was there.
 func TestWithinANamespace(t *testing.T) {
 	c := team(t, "a", "b")
@@ -183,7 +183,7 @@ func TestCleanWithinANamespace(t *testing.T) {
 	}
 }
 
-// With less than the namespace's rights it is said which, and nothing is made.
+// With less than the namespace's rights the error says which, and nothing is created.
 func TestLackingRightsWithin(t *testing.T) {
 	c := team(t, "a")
 	c.Lacks = func(verb, resource string) bool { return resource == "pods" && verb == "list" }
@@ -200,7 +200,7 @@ func TestLackingRightsWithin(t *testing.T) {
 }
 
 // A cluster that gives pods a limit, or another container, falsifies what is measured:
-// the one is said and recorded, the other refused.
+// the one is reported and recorded, the other refused.
 func TestWhatTheClusterGivesPods(t *testing.T) {
 	c := kubetest.New("a", "b")
 	c.Change = func(p *corev1.Pod) {

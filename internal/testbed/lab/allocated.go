@@ -21,7 +21,7 @@ type allocations struct {
 	at   map[string]time.Time // by file name
 }
 
-// watchAddresses begins to watch the folders that are there.
+// watchAddresses begins to watch the existing folders.
 func watchAddresses(dataDir string) (*allocations, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // algorithmSysctl is the congestion control of new sockets of a namespace.
 const algorithmSysctl = "net/ipv4/tcp_congestion_control"
 
-// restartSysctl has a connection begin anew after a pause, with a small window.
+// restartSysctl has a connection begin again after a pause, with a small window.
 // Slices are pauses, so where congestion control is chosen it is noRestart.
 const (
 	restartSysctl = "net/ipv4/tcp_slow_start_after_idle"

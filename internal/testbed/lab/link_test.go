@@ -19,7 +19,7 @@ import (
 )
 
 // TestShapedLinkCarriesTheClosedForm sends flat out over a 1-gigabit link and
-// holds what arrives against the payload's share of what tbf counts, frames
+// compares what arrives with the payload's share of what tbf counts, frames
 // without preamble, gap and check sum.
 func TestShapedLinkCarriesTheClosedForm(t *testing.T) {
 	for _, mtu := range []int{1500, 9000} {

@@ -30,7 +30,7 @@ func sockmapNetworks() []string {
 const sockmapByOVS = "antrea/noencap+sockmap"
 
 // TestSockmap: TCP between pods of one node goes from socket to socket and
-// nothing of it by the network, TCP between nodes goes by the network alone.
+// nothing of it by the network, TCP between nodes uses the network alone.
 func TestSockmap(t *testing.T) {
 	for _, name := range sockmapNetworks() {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func checkSockmap(t *testing.T, l *Lab, near string, cell result.Cell, workload 
 }
 
 // TestSockmapAndServices: between sockets of one node what a service by rules leads
-// to goes by the network, and the sample is doubted; one at sockets does not.
+// to uses the network, and the sample is doubted; one at sockets does not.
 func TestSockmapAndServices(t *testing.T) {
 	for proxy, want := range map[string]string{"iptables": "sockmap: messages between sockets of node1 went by the network", "ebpf": ""} {
 		l, _ := buildServices(t, "bridge+sockmap", proxy, 3, 2, 1)
@@ -111,7 +111,7 @@ func TestSockmapAndServices(t *testing.T) {
 }
 
 // transmit runs a workload of the native engine between the ends of a cell for
-// a moment; the engine holds what arrives against what was sent.
+// a moment; the engine compares what arrives with what was sent.
 func transmit(t *testing.T, l *Lab, cell result.Cell, test string) {
 	t.Helper()
 	carry(t, l, cell, test, 150*time.Millisecond)

@@ -139,7 +139,7 @@ func checkText(t *testing.T, api *kubeclient.Client, path, want string) {
 	}
 }
 
-// checkUsers finds nobody on the nodes who may do everything, but the API server
+// checkUsers finds nobody on the nodes with the right to do everything, but the API server
 // towards kubelets.
 func checkUsers(t *testing.T, dir string) {
 	t.Helper()
