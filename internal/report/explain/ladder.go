@@ -12,8 +12,8 @@ func ladderLines(sc screen.Screen, x ExplainedTraffic) []string {
 	if x.Ladder == nil {
 		return nil
 	}
-	l, told := *x.Ladder, section.ToldOf(*x.Ladder)
-	lines := append([]string{"", fmt.Sprintf("Step by step, %s: %s", x.Traffic, told.Label)}, sc.Table(*section.StepTable(l))...)
+	l, figures := *x.Ladder, section.FiguresOf(*x.Ladder)
+	lines := append([]string{"", fmt.Sprintf("Step by step, %s: %s", x.Traffic, figures.Label)}, sc.Table(*section.StepTable(l))...)
 	for _, m := range section.LadderRemarks(l) {
 		lines = append(lines, sc.Wrap(m, "! ", "  ")...)
 	}

@@ -139,12 +139,12 @@ func sweeps(d *report.Document, e Explanation) []stat.PolicySweep {
 func sweepWords(e Explanation) []string {
 	var out []string
 	for _, s := range e.Sweeps {
-		told := section.ToldAs(s.Cost, s.Cost[strings.LastIndex(s.Cost, "_")+1:])
+		figures := section.FiguresAs(s.Cost, s.Cost[strings.LastIndex(s.Cost, "_")+1:])
 		say := func(v stat.Estimate) string {
 			if !report.Apart(v) {
-				return fmt.Sprintf("adds nothing beyond the noise (%s) to the %s", told.Plus(v), told.Label)
+				return fmt.Sprintf("adds nothing beyond the noise (%s) to the %s", figures.Plus(v), figures.Label)
 			}
-			return fmt.Sprintf("adds %s to the %s", strings.TrimPrefix(told.Plus(v), "+"), told.Label)
+			return fmt.Sprintf("adds %s to the %s", strings.TrimPrefix(figures.Plus(v), "+"), figures.Label)
 		}
 		text := fmt.Sprintf("fewer policies: for %s with %s policies, each further one %s", s.Cell.Traffic(), numbers(s.Policies), say(s.PerPolicy))
 		switch met := s.RulesPerPacket; {

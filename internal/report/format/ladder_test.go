@@ -41,7 +41,7 @@ func checkLadders(t *testing.T, d *report.Document, r jsonReport, page figures, 
 			continue
 		}
 		l, name := *s.Ladder, d.Name(s.Cell.Network)
-		told, p := section.ToldOf(l), section.PerWorkOf(l.Work)
+		figures, p := section.FiguresOf(l), section.PerWorkOf(l.Work)
 		caption := report.PlaceOf(s.Cell).String() + "; " + s.Cell.Traffic() + ": " + name
 		hold := func(table, row, column, want string, e stat.Estimate) {
 			t.Helper()
@@ -53,12 +53,12 @@ func checkLadders(t *testing.T, d *report.Document, r jsonReport, page figures, 
 				t.Errorf("%v: the terminal lacks %s", key, want)
 			}
 		}
-		steps := " step by step, " + told.Label
+		steps := " step by step, " + figures.Label
 		for _, x := range l.Steps {
-			hold(steps, "+ "+strings.Join(x.Adds, ", "), "more", told.Plus(x.More), x.More)
+			hold(steps, "+ "+strings.Join(x.Adds, ", "), "more", figures.Plus(x.More), x.More)
 		}
-		hold(steps, "all steps", "more", told.Plus(l.Sum), l.Sum)
-		hold(steps, "directly, less host", "more", told.Plus(l.Direct), l.Direct)
+		hold(steps, "all steps", "more", figures.Plus(l.Sum), l.Sum)
+		hold(steps, "directly, less host", "more", figures.Plus(l.Direct), l.Direct)
 		for _, c := range l.Checks {
 			hold(", steps beside stacks", section.ComponentWords(c), section.BySteps, p.Plus(c.Steps), c.Steps)
 			hold(", steps beside stacks", section.ComponentWords(c), section.ByStacks, p.Plus(c.Stacks), c.Stacks)

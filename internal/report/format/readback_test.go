@@ -123,7 +123,7 @@ func (x expectation) cell(s stat.CellSummary, at result.Cell, name string) {
 		for _, metric := range metrics {
 			if e, ok := section.BarEstimate(s, metric); ok {
 				m, _ := report.FindMetric(metric)
-				x.add(on("figures", "Physical to CNI: "+sizes.Traffic()+", "+m.Label, name), section.MessageName(at), e)
+				x.add(on("figures", "Bare network and pod networks: "+sizes.Traffic()+", "+m.Label, name), section.MessageName(at), e)
 				break
 			}
 		}

@@ -362,10 +362,10 @@ func setupBlock(r paper.Reproduction, narrow bool) page.Element {
 func missingClaims(r paper.Reproduction) []page.Element {
 	claims := map[string][]string{}
 	for _, v := range r.Verdicts {
-		told := map[string]bool{}
+		shown := map[string]bool{}
 		for _, m := range v.Missing {
-			if !told[m.Why] {
-				told[m.Why] = true
+			if !shown[m.Why] {
+				shown[m.Why] = true
 				claims[m.Why] = append(claims[m.Why], v.Claim.ID)
 			}
 		}

@@ -54,7 +54,7 @@ func familyBars(d *report.Document, g *report.Group, f family) []page.Element {
 // barChart is a metric of networks × message sizes; nil where none has it.
 func barChart(d *report.Document, g *report.Group, f family, rows []report.Entry, metric string) *page.Chart {
 	m, _ := report.FindMetric(metric)
-	c := &page.Chart{Kind: page.DrawnBars, Title: "Physical to CNI: " + f.common.Traffic() + ", " + m.Label, Of: g.Of(f.common),
+	c := &page.Chart{Kind: page.DrawnBars, Title: "Bare network and pod networks: " + f.common.Traffic() + ", " + m.Label, Of: g.Of(f.common),
 		Words: "Median over blocks with its interval.",
 		X:     page.Axis{Title: "message size"}, Y: page.Axis{Title: m.Label, Unit: m.Unit}}
 	for _, t := range f.traffics {

@@ -73,7 +73,7 @@ func podStarts(d *report.Document) *page.Table {
 		row := []page.Field{page.Text(name)}
 		for _, v := range []*float64{s.ScheduledSeconds, s.TakenSeconds, s.NetworkSeconds, s.StartedSeconds} {
 			if v == nil {
-				row = append(row, page.Text("not told"))
+				row = append(row, page.Text("not reported"))
 			} else {
 				row = append(row, page.Text(fmt.Sprintf("%.0f s", *v)))
 			}

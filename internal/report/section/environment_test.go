@@ -25,7 +25,7 @@ func TestPodStarts(t *testing.T) {
 		}
 		rows = append(rows, texts)
 	}
-	want := [][]string{{"pod-server-1 on b", "not told", "0 s", "not told", "3 s"}}
+	want := [][]string{{"pod-server-1 on b", "not reported", "0 s", "not reported", "3 s"}}
 	if diff := cmp.Diff(want, rows); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

@@ -28,10 +28,10 @@ func ladder(d *report.Document) []page.Element {
 
 // ladderOf are the blocks of one network's ladder.
 func ladderOf(g *report.Group, t result.Cell, r report.Entry) []page.Element {
-	l, told := *r.Summary.Ladder, ToldOf(*r.Summary.Ladder)
+	l, figures := *r.Summary.Ladder, FiguresOf(*r.Summary.Ladder)
 	of := g.At(r.Summary.Cell.Network, t)
 	steps := StepTable(l)
-	steps.Caption, steps.Notes = fmt.Sprintf("%s: %s step by step, %s", t.Traffic(), r.Name, told.Label), LadderRemarks(l)
+	steps.Caption, steps.Notes = fmt.Sprintf("%s: %s step by step, %s", t.Traffic(), r.Name, figures.Label), LadderRemarks(l)
 	if len(l.Checks) == 0 {
 		return tableOf(&of, steps)
 	}
@@ -77,14 +77,14 @@ func PartOf(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 // StepTable is one step a row, and what they add up to beside what was measured
 // directly.
 func StepTable(l stat.Ladder) *page.Table {
-	told := ToldOf(l)
+	figures := FiguresOf(l)
 	tab := &page.Table{Columns: []page.Column{{Head: "step", Wide: true}, {Head: "more", Number: true}, {Head: "share", Number: true}}}
 	row := func(what string, e stat.Estimate) {
 		share := ""
 		if l.Sum.Value > 0 && report.Apart(l.Sum) {
 			share = PartOf(e.Value / l.Sum.Value)
 		}
-		tab.Rows = append(tab.Rows, []page.Field{page.Text(what), {Text: told.Plus(e), Value: &e.Value}, page.Text(share)})
+		tab.Rows = append(tab.Rows, []page.Field{page.Text(what), {Text: figures.Plus(e), Value: &e.Value}, page.Text(share)})
 	}
 	for _, s := range l.Steps {
 		row("+ "+strings.Join(s.Adds, ", "), s.More)

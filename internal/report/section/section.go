@@ -32,7 +32,7 @@ func List() []Section {
 		{ID: "answer", Title: "The answer", Build: answer},
 		{ID: "mesh", Title: "Pairs of nodes", Build: Mesh},
 		{ID: "efficiency", Title: "Efficiency against the bare network", Build: efficiency},
-		{ID: "figures", Title: "Networks beside the physical one", Build: beside, Drawn: true},
+		{ID: "figures", Title: "Pod networks compared with the bare network", Build: beside, Drawn: true},
 		{ID: "absolute", Title: "Absolute values", Build: absolute, Folded: true},
 		{ID: "latency", Title: "Latency percentiles", Build: latency, Folded: true},
 		{ID: "time", Title: "Over time", Build: overTime, Drawn: true},

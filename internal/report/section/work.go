@@ -60,27 +60,27 @@ func ComponentLabels() map[string]string {
 	return out
 }
 
-// LadderTold is how a report shows the figures of a ladder, or of a sweep: what they are, and one of them.
-type LadderTold struct {
+// LadderFigures is how a report shows the figures of a ladder, or of a sweep: what they are, and one of them.
+type LadderFigures struct {
 	Label string // "CPU time of both ends per packet"
 	Plus  func(stat.Estimate) string
 }
 
-// ToldOf is how the figures of a ladder are shown.
-func ToldOf(l stat.Ladder) LadderTold { return ToldAs(l.Metric, l.Work) }
+// FiguresOf is how the figures of a ladder are shown.
+func FiguresOf(l stat.Ladder) LadderFigures { return FiguresAs(l.Metric, l.Work) }
 
-// ToldAs tells a cost by its metric, per unit of work.
-func ToldAs(metric, work string) LadderTold {
+// FiguresAs tells a cost by its metric, per unit of work.
+func FiguresAs(metric, work string) LadderFigures {
 	p := PerWorkOf(work)
 	switch {
 	case strings.HasPrefix(metric, "instructions_"):
-		return LadderTold{"instructions per " + p.Name, func(e stat.Estimate) string {
+		return LadderFigures{"instructions per " + p.Name, func(e stat.Estimate) string {
 			return signed(e, unit.Estimate(p.Factor*e.Value, p.Factor*report.Halfwidth(e), ""))
 		}}
 	case strings.HasPrefix(metric, "own_"):
-		return LadderTold{"CPU time of both ends per " + p.Name, p.Plus}
+		return LadderFigures{"CPU time of both ends per " + p.Name, p.Plus}
 	}
-	return LadderTold{"CPU time of the machines per " + p.Name, p.Plus}
+	return LadderFigures{"CPU time of the machines per " + p.Name, p.Plus}
 }
 
 // signed puts the sign before a difference that has none.
