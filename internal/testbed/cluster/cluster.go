@@ -210,6 +210,8 @@ const (
 	runLabel  = "cnibench/run"
 	endLabel  = "cnibench/end"
 	roleLabel = "cnibench/role"
+	// holderNote on a namespace is the process that created it, as its lease has it.
+	holderNote = "cnibench/holder"
 )
 
 func labels(run string) map[string]string { return map[string]string{managedBy: ours, runLabel: run} }
@@ -219,8 +221,14 @@ func labels(run string) map[string]string { return map[string]string{managedBy: 
 // have the second, the baseline is not measured.
 func (c *cluster) makeNamespaces(ctx context.Context) error {
 	const enforce = "pod-security.kubernetes.io/enforce"
+	holder, err := self()
+	if err != nil {
+		return err
+	}
 	make := func(host bool, level string) error {
-		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(c.run, host), Labels: labels(c.run)}}
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: namespaceOf(c.run, host), Labels: labels(c.run), Annotations: map[string]string{holderNote: holder},
+		}}
 		ns.Labels[enforce] = level
 		_, err := c.client.API.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
 		return c.client.Explain("make namespace "+ns.Name, err)
@@ -232,7 +240,6 @@ func (c *cluster) makeNamespaces(ctx context.Context) error {
 	if err := make(false, level); err != nil {
 		return err
 	}
-	var err error
 	if c.lease, err = c.startLease(ctx); err != nil {
 		return err
 	}

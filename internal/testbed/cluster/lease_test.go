@@ -56,7 +56,7 @@ func TestOwnersOfLeases(t *testing.T) {
 		"elsewhere " + namespace + " 1 1":      unsure,
 		"":                                     unsure,
 	} {
-		if got := lookUp(leaseOf(holder, time.Now())); got != want {
+		if got := lookUp(holder); got != want {
 			t.Errorf("%q: %v, want %v", holder, got, want)
 		}
 	}
@@ -72,7 +72,7 @@ func TestClocksAreNotCompared(t *testing.T) {
 		k := fault.NewClock()
 		s := &sightings{now: k.Now}
 		remote := time.Now().Add(off)
-		see := func() verdict { return s.judge("r", leaseOf("elsewhere pid:[1] 2 3", remote)) }
+		see := func() verdict { return s.judge("r", "", leaseOf("elsewhere pid:[1] 2 3", remote)) }
 		step := func(d time.Duration) verdict {
 			if err := k.Sleep(d); err != nil {
 				t.Fatal(err)
@@ -130,6 +130,27 @@ func TestCleanWaitsForOthers(t *testing.T) {
 	}
 	if names := left(t, c); !slices.Equal(names, []string{"cnb-beside"}) {
 		t.Errorf("left: %v", names)
+	}
+}
+
+// TestKilledBeforeItsLease: a run that was killed after it created its namespace, and before
+// its lease, is deleted at once where its process would be visible. One that is alive stays.
+func TestKilledBeforeItsLease(t *testing.T) {
+	c := kubetest.New("a")
+	me, err := self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(me)
+	for run, holder := range map[string]string{"killed": fields[0] + " " + fields[1] + " 99999999 1", "alive": me} {
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "cnb-" + run, Labels: labels(run), Annotations: map[string]string{holderNote: holder}}}
+		if _, err := c.API.CoreV1().Namespaces().Create(t.Context(), ns, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cleared, unsure, err := clearOnce(t.Context(), c.Client(), "", &sightings{})
+	if err != nil || !slices.Equal(cleared, []string{"namespace cnb-killed"}) || len(unsure) > 0 {
+		t.Errorf("cleared %q, unsure of %q, %v", cleared, unsure, err)
 	}
 }
 

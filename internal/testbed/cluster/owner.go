@@ -92,12 +92,10 @@ func startOf(pid int) (string, error) {
 	return fields[19], nil
 }
 
-// lookUp judges a lease's holder by its process, where that would be visible here.
-func lookUp(l *coordinationv1.Lease) verdict {
-	if l.Spec.HolderIdentity == nil {
-		return unsure
-	}
-	fields := strings.Fields(*l.Spec.HolderIdentity)
+// lookUp judges the holder of a lease or a namespace by its process, where that would be
+// visible here.
+func lookUp(holder string) verdict {
+	fields := strings.Fields(holder)
 	boot, err := bootID()
 	if err != nil || len(fields) != 4 || fields[0] != boot || fields[1] != pidNamespace() || fields[1] == nowhere {
 		return unsure
@@ -133,14 +131,17 @@ type sighting struct {
 }
 
 // judge reports whether the run of a lease is alive. A nil lease is that of a run that has
-// none: it may be about to be created.
-func (s *sightings) judge(run string, l *coordinationv1.Lease) verdict {
+// none: it may be about to be created, by the holder that its namespace names.
+func (s *sightings) judge(run, holder string, l *coordinationv1.Lease) verdict {
 	life := leaseLife
 	version := ""
+	if l != nil && l.Spec.HolderIdentity != nil {
+		holder = *l.Spec.HolderIdentity
+	}
+	if v := lookUp(holder); v != unsure {
+		return v
+	}
 	if l != nil {
-		if v := lookUp(l); v != unsure {
-			return v
-		}
 		if d := l.Spec.LeaseDurationSeconds; d != nil {
 			life = max(life, min(time.Duration(*d)*time.Second, 10*leaseLife))
 		}
@@ -192,7 +193,7 @@ func dead(ctx context.Context, client *kubeclient.Client, s *sightings) (names, 
 			if err != nil {
 				return nil, nil, client.Explain("read the lease of run "+run, err)
 			}
-			v = s.judge(run, l)
+			v = s.judge(run, ns.Annotations[holderNote], l)
 			if l == nil && ns.DeletionTimestamp != nil {
 				v = ended // somebody deletes it, which is waited for
 			}

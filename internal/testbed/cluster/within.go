@@ -169,7 +169,7 @@ func deadRuns(ctx context.Context, client *kubeclient.Client, namespace string, 
 		asked[o.run] = true
 		v := ended
 		if l := leases[o.run]; l != nil {
-			v = s.judge(o.run, l)
+			v = s.judge(o.run, "", l)
 		}
 		switch v {
 		case ended:
