@@ -57,30 +57,8 @@ func (p Paper) Prospects(t Testbed) []Prospect {
 // cheapest first, findings and numbers before the rest, and claims that it can only
 // contradict last. Cells that claims share are measured once.
 func (p Paper) Within(block time.Duration, t Testbed) (cells []result.Cell, claims int) {
-	chosen, claims := p.chosen(block, t)
-	for _, c := range p.Used { // in the order of the plan
-		if chosen[c] {
-			cells = append(cells, c)
-		}
-	}
-	return cells, claims
-}
-
-// Refused are the cells of a paper that a testbed refuses.
-func (p Paper) Refused(t Testbed) []result.Cell {
-	var cells []result.Cell
-	for _, c := range p.Used {
-		if t.Refuses != nil && t.Refuses(c) != "" {
-			cells = append(cells, c)
-		}
-	}
-	return cells
-}
-
-// chosen are the cells of Within.
-func (p Paper) chosen(block time.Duration, t Testbed) (chosen map[result.Cell]bool, claims int) {
 	open := slices.DeleteFunc(p.Prospects(t), func(x Prospect) bool { return x.Why != "" && !x.Part })
-	chosen = map[result.Cell]bool{}
+	chosen := map[result.Cell]bool{}
 	cost := func(x Prospect) (sum time.Duration) {
 		for _, c := range x.Cells {
 			if !chosen[c] {
@@ -104,7 +82,23 @@ func (p Paper) chosen(block time.Duration, t Testbed) (chosen map[result.Cell]bo
 		}
 		open = slices.Delete(open, best, best+1)
 	}
-	return chosen, claims
+	for _, c := range p.Used { // in the order of the plan
+		if chosen[c] {
+			cells = append(cells, c)
+		}
+	}
+	return cells, claims
+}
+
+// Refused are the cells of a paper that a testbed refuses.
+func (p Paper) Refused(t Testbed) []result.Cell {
+	var cells []result.Cell
+	for _, c := range p.Used {
+		if t.Refuses != nil && t.Refuses(c) != "" {
+			cells = append(cells, c)
+		}
+	}
+	return cells
 }
 
 // openConfidence is that at which a run takes a claim for decided and spends its time on

@@ -324,7 +324,7 @@ func (s *Stacks) learnOwn() {
 	}
 }
 
-// isOwn reports whether a stack is of the measurement: all that its tasks do and, of
+// isOwn reports whether a stack belongs to the measurement: all that its tasks do and, of
 // others, what interrupts them and what threads of the kernel do for the network
 // (WireGuard's, NAPI's). Of a task's own system calls nothing is, nor the softirqs
 // that they raise: on a machine that others use these are others' packets.

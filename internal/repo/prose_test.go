@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -79,16 +80,6 @@ func compiled(list [][2]string) rules {
 	return out
 }
 
-// notYetPlain are files that still have avoided phrases. A file that has none
-// must leave the list, so that it only gets shorter.
-func notYetPlain() []string { return nil }
-
-// commentsNotYetPlain are folders whose comments still have avoided phrases. There are
-// none; the list only exists so that a large merge need not be one commit.
-func commentsNotYetPlain() []string {
-	return nil
-}
-
 // TestProse: documents, help texts and messages avoid the phrases of the list.
 func TestProse(t *testing.T) {
 	avoid, found := avoided(), map[string][]string{}
@@ -101,20 +92,9 @@ func TestProse(t *testing.T) {
 		}
 	}
 	avoid.inHelp(cli.Root(io.Discard, io.Discard), found)
-	for _, path := range slices.Sorted(keys(found)) {
-		listed := slices.Contains(notYetPlain(), path)
-		switch {
-		case listed && len(found[path]) == 0:
-			t.Errorf("%s has no avoided phrase any more: take it off notYetPlain", path)
-		case !listed:
-			for _, f := range found[path] {
-				t.Error(f)
-			}
-		}
-	}
-	for _, path := range notYetPlain() {
-		if _, ok := found[path]; !ok {
-			t.Errorf("notYetPlain names %s, which does not exist", path)
+	for _, path := range slices.Sorted(maps.Keys(found)) {
+		for _, f := range found[path] {
+			t.Error(f)
 		}
 	}
 }
@@ -123,21 +103,8 @@ func TestProse(t *testing.T) {
 func TestProseOfComments(t *testing.T) {
 	avoid := avoidedInComments()
 	for _, s := range sources(t) {
-		if within(s.path, commentsNotYetPlain()) {
-			continue
-		}
 		for _, f := range avoid.inComments(s) {
 			t.Error(f)
-		}
-	}
-}
-
-func keys[V any](m map[string]V) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
 		}
 	}
 }

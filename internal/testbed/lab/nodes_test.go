@@ -41,7 +41,7 @@ func TestWatchNodes(t *testing.T) {
 		if len(r.Doubts) > 0 || len(r.Absent) > 0 {
 			t.Errorf("doubts %q, absent %q", r.Doubts, r.Absent)
 		}
-		// Each datagram is of a connection of its own here, which hits the policy.
+		// Each datagram begins a new connection here, so each one passes the policy.
 		if rules, chains := r.Client[unit.NetfilterRulesPerPacket], r.Client[unit.NetfilterChainsPerPacket]; rules < 10 || chains < 5 || rules > r.Client[unit.NetfilterRules] {
 			t.Errorf("%v rules in %v chains of %v", rules, chains, r.Client[unit.NetfilterRules])
 		}
