@@ -11,6 +11,7 @@ FROM debian:12-slim AS tools
 RUN sed -i 's/^Components: main$/Components: main non-free/' /etc/apt/sources.list.d/debian.sources \
  && apt-get update \
  && apt-get install -y --no-install-recommends iperf3 netperf sockperf redis-server redis-tools wrk nginx-light \
+      openmpi-bin mpich hpcc netpipe-openmpi netpipe-mpich2 \
  && rm -rf /var/lib/apt/lists/*
 COPY bin/cnibench /cnibench
 USER 65532:65532

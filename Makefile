@@ -9,7 +9,7 @@ export CGO_ENABLED := 0
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run test test-vm quick build image image-tools lint fmt tools cluster-binaries bench-lab bench-agreement bench-traffic bench-probes bench-null bench-conditions bench-repeat bench-variance bench-savings bench-instructions bench-ladders bench-services bench-probe-cost bpf web fuzz survive supply-chain dist dist-test clean site tour race fresh
+.PHONY: help run test test-all test-vm quick build image image-tools lint fmt tools cluster-binaries bench-lab bench-agreement bench-traffic bench-probes bench-null bench-conditions bench-repeat bench-variance bench-savings bench-instructions bench-ladders bench-services bench-probe-cost bpf web fuzz survive supply-chain dist dist-test clean site tour race fresh
 
 ## help: this list
 help:
@@ -22,12 +22,16 @@ run: build
 
 ## test: install and build what the tests need, run all that this machine can run, say what was skipped and why
 test:
-	@scripts/install-deps.sh test || echo "make test: not all is there; tests that need it are skipped, or fail in CI"
+	@scripts/install-deps.sh test || echo "make test: some packages are missing; tests that need them are skipped, or fail in CI"
 	@scripts/test.sh
+
+## test-all: the same with what takes long and is left out of make test
+test-all:
+	@CNIBENCH_ALL=1 $(MAKE) test
 
 ## test-vm: of these, what runs under Debian's stock kernel in qemu: networks that this kernel cannot build, counted instructions
 test-vm:
-	@scripts/install-deps.sh test || echo "make test-vm: not all is there; tests that need it are skipped, or fail in CI"
+	@scripts/install-deps.sh test || echo "make test-vm: some packages are missing; tests that need them are skipped, or fail in CI"
 	@go build -o bin/testsummary ./internal/repo/testsummary
 	@go test -count=1 -p 1 -timeout 30m -run InVM -json ./internal/labtest/vm ./internal/testbed/lab ./experiments/instructions 2>&1 | bin/testsummary
 
@@ -78,9 +82,10 @@ supply-chain:
 fmt:
 	gofmt -w $$(git ls-files '*.go')
 
-## tools: install the published tools that workloads can drive (iperf3, netperf, sockperf, redis, wrk, nginx)
+## tools: install the published tools that workloads can drive (iperf3, netperf, sockperf, redis, wrk, nginx, MPI with its benchmarks)
 tools:
 	sh scripts/install-tools.sh
+	@sh scripts/build-hpcc.sh || echo "make tools: without hpcc.mpich, mpi_hpcc under MPICH is unsupported"
 
 ## cluster-binaries: build what `cnibench lab up --kubernetes` starts, into the cache of the user; minutes, once
 cluster-binaries:
@@ -138,7 +143,7 @@ bench-ladders:
 bench-probe-cost:
 	go run ./experiments/instructions -probes -o docs/probes.md
 
-## bpf: compile the eBPF programs anew (needs clang-19, llvm-19 and libbpf-dev); their objects are committed
+## bpf: compile the eBPF programs again (needs clang-19, llvm-19 and libbpf-dev); their objects are committed
 bpf: export BPF2GO_CC := clang-19
 bpf: export BPF2GO_STRIP := llvm-strip-19
 bpf: export BPF2GO_CFLAGS := -O2 -Wall -Werror -mcpu=v3 -I/usr/include/$(shell uname -m)-linux-gnu
@@ -146,7 +151,7 @@ bpf:
 	go generate ./bpf
 	cd bpf && sha256sum *.c *.h *.o > SHA256SUMS
 
-## web: bundle the report's script anew (needs Node 20 and npm); it is committed, with the licences of what is in it
+## web: bundle the report's script again (needs Node 20 and npm); it is committed, with the licences of what is in it
 web:
 	cd web && npm ci --no-audit --no-fund && npm run --silent build
 

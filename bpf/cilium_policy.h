@@ -152,7 +152,7 @@ static __always_inline bool ports_of_datagram(struct __sk_buff *skb, struct iphd
 }
 
 /* admit is one endpoint's connection tracking and policy. Every packet of the
- * connection's opener is held against the policy, replies are not:
+ * connection's opener is checked by the policy, replies are not:
  * handle_ipv4_from_lxc and ipv4_policy in bpf_lxc.c. always: what comes from
  * the node itself is admitted. */
 static __always_inline bool admit(struct __sk_buff *skb, struct iphdr *ip, __u32 endpoint, __u32 peer, __u8 side,

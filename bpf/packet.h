@@ -46,7 +46,7 @@ static __always_inline struct iphdr *ipv4(struct __sk_buff *skb)
 	return data ? data + ETH_HLEN : NULL;
 }
 
-/* decrease_ttl mends the checksum as RFC 1624 does. False: the packet has no
+/* decrease_ttl updates the checksum as RFC 1624 does. False: the packet has no
  * hop left. */
 static __always_inline bool decrease_ttl(struct iphdr *ip)
 {

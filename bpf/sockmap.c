@@ -6,7 +6,7 @@
  * istio-tcpip-bypass and of Cilium's former sockops). Written for cnibench;
  * see docs/datapaths.md.
  *
- *   cnb_established  at a cgroup    notes sockets whose connection stands
+ *   cnb_established  at a cgroup    notes sockets of new connections
  *   cnb_message      at cnb_sockets redirects what they send
  *
  * One map belongs to one node: its pods find each other in it, and nobody else.

@@ -2,7 +2,7 @@
 # Builds the programs of `cnibench lab up --kubernetes` out of the pinned modules in
 # tools/, each of which has a build.sh that takes the folder to build into.
 #
-#   scripts/cluster-binaries.sh [TOOL...]     (all folders of tools/ when none is named)
+#   scripts/cluster-binaries.sh [TOOL...]     (all folders of tools/ with a build.sh when none is named)
 #
 # What is built is kept in the user's cache, or in CNIBENCH_BIN_DIR, under a key of
 # the tool's own files, the Go version and the architecture: nothing is built twice,
@@ -20,7 +20,8 @@ fail() { echo "cluster-binaries: $*" >&2; exit 1; }
 
 command -v go >/dev/null || fail "no Go here; see https://go.dev/doc/install"
 
-export CGO_ENABLED=0 GOWORK=off GOFLAGS="-mod=readonly -trimpath -buildvcs=false"
+# Compilers that collect less garbage take more memory and less time.
+export CGO_ENABLED=0 GOWORK=off GOFLAGS="-mod=readonly -trimpath -buildvcs=false" GOGC=400
 
 # key_of prints what a tool's programs depend on, shortened.
 key_of() {
@@ -31,7 +32,7 @@ key_of() {
 	)
 }
 
-# build makes the folder $2 of the tool $1, unless it is there. Only one process at
+# build makes the folder $2 of the tool $1, unless it exists. Only one process at
 # a time builds a tool; who waited finds it done.
 build() {
 	local tool=$1 to=$2 making start took
@@ -56,7 +57,7 @@ build() {
 }
 
 if [ $# = 0 ]; then
-	for dir in "$root"/tools/*/; do set -- "$@" "$(basename "$dir")"; done
+	for script in "$root"/tools/*/build.sh; do set -- "$@" "$(basename "$(dirname "$script")")"; done
 fi
 for tool in "$@"; do
 	[ -f "$root/tools/$tool/build.sh" ] || fail "no tool $tool: there is no tools/$tool/build.sh"

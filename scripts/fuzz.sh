@@ -8,7 +8,7 @@
 #                     FUZZ_SECONDS (120 unless set) with their builds. Each day begins
 #                     with the next ones, so that all get their turn.
 #
-# FUZZ_DAY sets the day that the rotation goes by (days since 1970). Every line of the
+# FUZZ_DAY sets the day that the rotation uses (days since 1970). Every line of the
 # report is: result, executions, seconds, target. The exit status is 1 where a target
 # failed; go then leaves the input that failed in the package's testdata/fuzz.
 set -euo pipefail

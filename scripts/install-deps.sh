@@ -11,10 +11,11 @@ set -euo pipefail
 
 # CNI's reference plugins, and what they and people call to look at a network.
 run=(containernetworking-plugins iproute2 iptables nftables ethtool procps)
-# Only for tests: a browser for the report, Mininet to hold the lab against, an
+# Only for tests: a browser for the report, Mininet to compare the lab with, an
 # emulator for another kernel (whose package the tests fetch and unpack), jq for the
-# examples of docs/data.md.
-test=(chromium mininet bridge-utils qemu-system-x86 busybox-static kmod jq)
+# examples of docs/data.md (pandas and DuckDB for these come from PyPI, venv.sh), and what
+# build-hpcc.sh compiles with.
+test=(chromium mininet bridge-utils qemu-system-x86 busybox-static kmod jq python3-venv gcc libc6-dev make)
 # A C compiler, which the race detector is linked by.
 race=(gcc libc6-dev)
 
@@ -37,7 +38,7 @@ race) packages=("${race[@]}") ;;
 esac
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-	say "neither Debian nor Ubuntu: these packages, or what is like them, must be there: ${packages[*]}"
+	say "neither Debian nor Ubuntu: install these packages, or similar ones, by hand: ${packages[*]}"
 	exit 0
 fi
 
@@ -54,8 +55,17 @@ look() {
 	for p in "${packages[@]}"; do installed "$p" || missing+=("$p"); done
 }
 
+# finish makes what no package has, and ends: what comes from PyPI, and hpcc.mpich.
+finish() {
+	if [ "$1" = test ]; then
+		if [ "$(id -u)" = 0 ]; then sh "$(dirname "$0")/build-hpcc.sh" || status=1; fi
+		"$(dirname "$0")/venv.sh" "$(dirname "$0")/../tools/data/requirements.txt" >/dev/null || status=1
+	fi
+	exit "$status"
+}
+
 look
-if [ ${#missing[@]} = 0 ]; then exit "$status"; fi
+if [ ${#missing[@]} = 0 ]; then finish "${1:-run}"; fi
 if [ "$(id -u)" != 0 ]; then
 	say "missing: ${missing[*]}"
 	say "install them with: sudo apt-get install --no-install-recommends ${missing[*]}"
@@ -79,6 +89,6 @@ for try in 1 2; do
 	if [ ${#missing[@]} = 0 ] || [ "$fine" = yes ]; then break; fi
 done
 
-if [ ${#missing[@]} = 0 ]; then exit "$status"; fi
+if [ ${#missing[@]} = 0 ]; then finish "${1:-run}"; fi
 say "still missing: ${missing[*]}"
 exit 1

@@ -20,4 +20,5 @@ export CGO_ENABLED=1
 cc=$(go env CC)
 command -v "${cc%% *}" >/dev/null || scripts/install-deps.sh race || { echo "race: no C compiler ($cc)" >&2; exit 1; }
 mapfile -t packages < <(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' "${packages[@]}" | sed '/^$/d')
+go build -race "${packages[@]}" # on all processors; the tests are one package after the other
 exec go test -race -short -p 1 -timeout 50m "${packages[@]}"

@@ -27,21 +27,9 @@ lacks() {
 # A folder with anything but a site is somebody's own.
 [ -z "$(ls -A "$out")" ] || [ -f "$out/sitemap.xml" ] || fail "$out is not empty and has no site"
 requirements=tools/site/requirements.txt
-venv=${CNIBENCH_SITE_VENV:-${XDG_CACHE_HOME:-$HOME/.cache}/cnibench/site-$(sha256sum "$requirements" | cut -c1-12)}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-if [ ! -x "$venv/bin/mkdocs" ]; then
-	command -v python3 >/dev/null || lacks "python3 is missing: apt-get install python3-venv"
-	# Next to its place, so that an interrupted installation is not taken for a whole one.
-	rm -rf "$venv" "$venv.part"
-	python3 -m venv "$venv.part" >"$work/log" 2>&1 || lacks "python3 has no venv: apt-get install python3-venv"
-	timeout 300 "$venv.part/bin/pip" install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r "$requirements" >"$work/log" 2>&1 || {
-		tail -n 20 "$work/log" >&2
-		rm -rf "$venv.part"
-		lacks "pip cannot install $requirements"
-	}
-	mv "$venv.part" "$venv"
-fi
+venv=${CNIBENCH_SITE_VENV:-$(scripts/venv.sh "$requirements" 2>"$work/log")} || lacks "$(cat "$work/log")"
 go run ./internal/repo/site . "$work"
 # Pages get the date of the last commit, so that the same documents give the same site.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}

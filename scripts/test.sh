@@ -1,40 +1,69 @@
 #!/usr/bin/env bash
-# What `make test` runs once all is installed: every test, in two parts. The programs
-# of a Kubernetes take a quarter of an hour of two CPUs to build where they are not in
-# the cache; they are built in time that the first part leaves idle (SCHED_IDLE), and
-# the tests that need them, whose names end in InCluster, are the second.
+# What `make test` runs once all is installed: every test, side by side as far as they do
+# not disturb each other.
+#
+# - Packages whose tests need nothing of the kernel run two at a time.
+# - Those that build labs or need something of the kernel run one after the other, after them.
+# - The tests in the virtual machine run beside both, at the lowest priority.
+# - The programs of a Kubernetes, which take minutes of all CPUs where they are not in the
+#   cache, are built in time that all of these leave idle (SCHED_IDLE).
+# - The tests that need these programs, whose names end in InCluster, are last.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 go build -o bin/testsummary ./internal/repo/testsummary
 
-run() { go test -count=1 -p 1 -timeout 50m -json "$@" 2>&1 || true; } # testsummary gives the status
+# In CI, all packages have been vetted before.
+vet=()
+if [ "${CNIBENCH_CI:-}" = 1 ]; then vet=(-vet=off); fi
+
+run() { go test -count=1 -timeout 50m "${vet[@]}" -json "$@" 2>&1 || true; } # testsummary gives the status
+
+# having prints the folders of the tests that have a line with the pattern.
+having() { { git grep -lE --untracked "$1" -- '*_test.go' || true; } | xargs -r -n 1 dirname | sed 's|^|./|' | sort -u; }
 
 # built waits for the programs at full speed, and says what became of them.
 built() {
 	[ -n "$building" ] || return 0
 	local begin=$SECONDS
-	# All that the build has started goes on as ordinary programs do.
-	local family=$building children=$building
-	while children=$(pgrep -d , -P "$children"); do family+=,$children; done
-	for pid in ${family//,/ }; do chrt --other --all-tasks --pid 0 "$pid" >/dev/null 2>&1 || true; done
+	for pid in $(pgrep -g "$building"); do chrt --other --all-tasks --pid 0 "$pid" >/dev/null 2>&1 || true; done
 	wait "$building" || echo "make test: not all is built; tests that need it are skipped, or fail in CI"
 	building=
 	cat bin/cluster-binaries.log
 	echo "make test: waited $((SECONDS - begin)) s for them"
 }
 
-in_clusters=$({ git grep -l '^func Test[A-Za-z0-9]*InCluster(' -- '*_test.go' || true; } | xargs -r -n 1 dirname | sort -u | sed 's|^|./|')
+mapfile -t machine < <(having 'labtest\.(Root|Feature)\(')
+mapfile -t in_vm < <(having '^func Test[A-Za-z0-9]*InVM\(')
+mapfile -t in_clusters < <(having '^func Test[A-Za-z0-9]*InCluster\(')
+mapfile -t pure < <(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' ./... |
+	sed "/^\$/d; s|^$PWD|.|" | sort -u | comm -23 - <(printf '%s\n' "${machine[@]}"))
+
+# beside is what needs processors alone.
+beside() {
+	renice -n 19 -p "$BASHPID" >/dev/null
+	run -p 1 -run 'InVM$' "${in_vm[@]}"
+}
+
 {
-	building=
+	building= others=
+	trap 'for job in $building $others; do kill -- "-$job" 2>/dev/null || true; done' EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+	set -m # these have process groups of their own, which end with this script
 	if [ "$(id -u)" = 0 ]; then
 		chrt --idle 0 scripts/cluster-binaries.sh >bin/cluster-binaries.log 2>&1 &
 		building=$!
-		trap 'kill "$building" 2>/dev/null || true' EXIT
 	fi
+	beside >bin/beside.json &
+	others=$!
+	set +m
 
-	run -skip 'InCluster$' ./...
+	run -p 2 -skip 'InCluster$|InVM$' "${pure[@]}"
+	run -p 1 -skip 'InCluster$|InVM$' "${machine[@]}"
+	wait "$others"
+	others=
+	cat bin/beside.json
 	built
-	# shellcheck disable=SC2086 # folders, one word each
-	[ -z "$in_clusters" ] || run -run 'InCluster$' $in_clusters
+	run -p 1 -run 'InCluster$' "${in_clusters[@]}"
 } | bin/testsummary

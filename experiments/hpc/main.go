@@ -27,6 +27,9 @@ import (
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 	"github.com/cnibench/cnibench/internal/unit"
 	"github.com/cnibench/cnibench/internal/workload"
@@ -151,7 +154,7 @@ func run(ctx context.Context, w io.Writer, a asked) (err error) {
 		}
 		fmt.Fprintf(os.Stderr, "block %d of %d\n", block, a.blocks)
 	}
-	return report(w, a, stat.Analyse(samples, stat.Options{}))
+	return report(w, a, stat.Analyse(samples, dataset.Options{}))
 }
 
 // sample measures once. What Open MPI took is recorded as the baseline of the native
@@ -224,7 +227,7 @@ func report(w io.Writer, a asked, analysis stat.Analysis) error {
 }
 
 // inverse is 1 by an estimate, with its bounds.
-func inverse(e stat.Estimate) (value, low, high float64) {
+func inverse(e estimate.Estimate) (value, low, high float64) {
 	l, h, ok := e.Interval()
 	if !ok {
 		return 1 / e.Value, math.NaN(), math.NaN()
@@ -244,7 +247,7 @@ func verdict(ratio, low, high, goal float64) string {
 	return fmt.Sprintf("at most %g: undecided (%.3f)", goal, ratio)
 }
 
-func seconds(c stat.CellSummary) string {
+func seconds(c summary.Cell) string {
 	if c.Mean == nil {
 		return "not known"
 	}

@@ -32,7 +32,7 @@ type plan struct {
 	// Alone lets nothing else run but the kernel's interrupts while packets are
 	// counted, until a packet must be waited for: Go's own threads would be
 	// counted too. It is for the virtual machine: a machine that others use
-	// would stand still.
+	// would stop.
 	Alone bool
 }
 

@@ -18,7 +18,7 @@ begin = time.monotonic()
 net = Mininet(topo=SingleSwitchTopo(int(sys.argv[1])), switch=LinuxBridge, controller=None)
 net.start()
 up = time.monotonic() - begin
-# That they are there is looked at outside of the time taken.
+# That they exist is checked outside of the time taken.
 reached = net.hosts[0].cmd("ip -4 -o addr show dev %s" % net.hosts[0].defaultIntf())
 begin = time.monotonic()
 net.stop()

@@ -25,6 +25,8 @@ import (
 	"github.com/cnibench/cnibench/internal/probe"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 	"github.com/cnibench/cnibench/internal/unit"
 	"github.com/cnibench/cnibench/internal/workload"
@@ -70,7 +72,7 @@ func run(ctx context.Context, w io.Writer, blocks int, window time.Duration) (er
 		samples = append(samples, got...)
 	}
 	fmt.Fprintf(w, "\nwith probes against none, %d blocks of %v, 95 %% intervals:\n", blocks, window)
-	a := stat.Analyse(samples, stat.Options{})
+	a := stat.Analyse(samples, dataset.Options{})
 	for _, s := range a.Cells {
 		if s.Efficiency == nil {
 			continue
@@ -88,7 +90,7 @@ func run(ctx context.Context, w io.Writer, blocks int, window time.Duration) (er
 	return nil
 }
 
-func percent(e stat.Estimate) string {
+func percent(e estimate.Estimate) string {
 	half := math.NaN() // one block has no interval
 	if low, high, ok := e.Interval(); ok {
 		half = (high - low) / 2

@@ -16,6 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
 )
 
 const (
@@ -53,7 +54,7 @@ func main() {
 }
 
 func run(w io.Writer, dir string) error {
-	collector, cells := stat.NewCollector(stat.Options{}), map[result.Cell]bool{}
+	collector, cells := stat.NewCollector(dataset.Options{}), map[result.Cell]bool{}
 	if _, err := result.Each(dir, func(s *result.Sample) {
 		collector.Add(s)
 		cells[s.Cell] = true
@@ -94,9 +95,9 @@ func rowsOf(collector *stat.Collector, cells map[result.Cell]bool) []string {
 				collector.Contrast("transactions_per_second", []result.Cell{real}, []result.Cell{model}).N == 0 {
 				continue // one of them is unsupported on this path
 			}
-			rate, cost := "throughput_bits_per_second", own+stat.CPUPerByte
+			rate, cost := "throughput_bits_per_second", own+dataset.CPUPerByte
 			if collector.Values("transactions_per_second", model).N > 0 {
-				rate, cost = "transactions_per_second", own+stat.CPUPerTransaction
+				rate, cost = "transactions_per_second", own+dataset.CPUPerTransaction
 			}
 			rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s | %s | %s |", named(p.model), named(p.real), model.Placement, model.Traffic(),
 				ratio(collector, rate, real, model), ratio(collector, cost, real, model)))

@@ -6,12 +6,13 @@ import (
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
 )
 
 // TestRows: a pair is divided inside blocks, traffic and CPU time each, and a network
 // without its counterpart has no row.
 func TestRows(t *testing.T) {
-	collector, cells := stat.NewCollector(stat.Options{}), map[result.Cell]bool{}
+	collector, cells := stat.NewCollector(dataset.Options{}), map[result.Cell]bool{}
 	add := func(network string, rate, cpu float64) {
 		cell := result.Cell{Network: network, Path: result.PathPodToPod, Placement: result.InterHost, Workload: "tcp_rr", MessageBytes: 64}
 		cells[cell] = true

@@ -21,6 +21,7 @@ import (
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/comparison"
 )
 
 func main() {
@@ -127,7 +128,7 @@ func efficiency(a stat.Analysis, cell result.Cell) string {
 // compare compares each run with every later one, by the program itself.
 func (a *runs) compare(ctx context.Context, w io.Writer) error {
 	pairs, cells := 0, 0
-	verdicts := map[stat.Verdict]int{}
+	verdicts := map[comparison.Verdict]int{}
 	for i := range a.out {
 		for j := i + 1; j < len(a.out); j++ {
 			res, err := a.r.Run(ctx, exec.Cmd{Argv: []string{a.program, "compare", a.out[i], a.out[j], "--json"}})
@@ -135,7 +136,7 @@ func (a *runs) compare(ctx context.Context, w io.Writer) error {
 				return err
 			}
 			var answer struct {
-				Comparison stat.Comparison `json:"comparison"`
+				Comparison comparison.Comparison `json:"comparison"`
 			}
 			if err := json.Unmarshal(res.Stdout, &answer); err != nil {
 				return err
@@ -144,7 +145,7 @@ func (a *runs) compare(ctx context.Context, w io.Writer) error {
 			for _, cell := range answer.Comparison.Cells {
 				cells++
 				verdicts[cell.Verdict]++
-				if cell.Verdict == stat.Worse || cell.Verdict == stat.Better {
+				if cell.Verdict == comparison.Worse || cell.Verdict == comparison.Better {
 					fmt.Fprintf(w, "\nruns %d and %d: %s %s %d B is %s", i+1, j+1, cell.Cell.Network, cell.Cell.Workload, cell.Cell.MessageBytes, cell.Verdict)
 				}
 			}

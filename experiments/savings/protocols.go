@@ -10,6 +10,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
+	"github.com/cnibench/cnibench/internal/stat/stopping"
 )
 
 const (
@@ -31,7 +33,7 @@ type outcome struct {
 // content or the recording ends.
 func (r recording) blocks(base, network cell, from int, target, truth float64) outcome {
 	var samples []result.Sample
-	opt := stat.Options{Confidence: confidence, TargetRelativeHalfwidth: target, MinBlocks: minBlocks}
+	opt := dataset.Options{Confidence: confidence, TargetRelativeHalfwidth: target, MinBlocks: minBlocks}
 	last := r.cells[base][len(r.cells[base])-1].block
 	n := 0
 	for b := from; b <= last; b++ {
@@ -40,7 +42,7 @@ func (r recording) blocks(base, network cell, from int, target, truth float64) o
 		if n < minBlocks {
 			continue
 		}
-		if p := stat.Look(samples, opt)[asCell(network)]; p.Done {
+		if p := stopping.Look(samples, opt)[asCell(network)]; p.Done {
 			break
 		}
 	}

@@ -11,10 +11,10 @@ import (
 
 // stepThrough lets a thread of another process execute n instructions, one at a time. It
 // tells how many it did, and how many datagrams, messages or connections the system calls
-// among them moved. What the kernel does in a call is no step. The other threads of the
-// process stand still meanwhile: Go's own would find the thread slow and have it make
+// among them moved: the calls that are the test's own, work. What the kernel does in a call
+// is no step. The other threads of the process do not run meanwhile: Go's own would find the thread slow and have it make
 // room for others every few instructions.
-func stepThrough(pid, thread, n int) (steps int, done int64, err error) {
+func stepThrough(pid, thread, n int, work moves) (steps int, done int64, err error) {
 	runtime.LockOSThread() // a tracer is a thread
 	defer runtime.UnlockOSThread()
 	threads, err := ticks(pid)
@@ -27,7 +27,7 @@ func stepThrough(pid, thread, n int) (steps int, done int64, err error) {
 		}
 		defer func() { err = errors.Join(err, unix.PtraceDetach(id)) }()
 	}
-	return walk(thread, n)
+	return walk(thread, n, work)
 }
 
 // hold stops a thread.
@@ -43,7 +43,7 @@ func hold(thread int) error {
 }
 
 // walk does the steps of stepThrough.
-func walk(thread, n int) (steps int, done int64, err error) {
+func walk(thread, n int, work moves) (steps int, done int64, err error) {
 	var last int64
 	var begun bool // counting begins and ends right after a call that moved something
 	for i := 0; ; i++ {
@@ -71,7 +71,7 @@ func walk(thread, n int) (steps int, done int64, err error) {
 		if err := unix.PtraceGetRegs(thread, &regs); err != nil {
 			return 0, 0, fmt.Errorf("ptrace: %w", err)
 		}
-		moved := movedBy(number, int64(regs.Rax))
+		moved := work.by(number, int64(regs.Rax))
 		if moved == 0 {
 			continue
 		}
@@ -91,14 +91,15 @@ func walk(thread, n int) (steps int, done int64, err error) {
 	}
 }
 
-// movedBy is how many datagrams, transactions or connections a system call stands for.
-func movedBy(number uint64, result int64) int64 {
+// by is how many datagrams, transactions or connections a system call stands for. The
+// engine has other calls: the receiver of a stream sends a sign of life twice a second.
+func (m moves) by(number uint64, result int64) int64 {
 	switch {
-	case result < 0:
+	case result <= 0:
 		return 0
-	case number == unix.SYS_SENDMMSG, number == unix.SYS_RECVMMSG:
+	case m == batches && (number == unix.SYS_SENDMMSG || number == unix.SYS_RECVMMSG):
 		return result
-	case number == unix.SYS_SENDTO && result > 0:
+	case m == transactions && number == unix.SYS_SENDTO:
 		return 1 // each end sends once in a transaction
 	}
 	return 0
@@ -121,5 +122,5 @@ func await(thread int) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("thread %d waits in a system call that does not end while the others stand still", thread)
+	return fmt.Errorf("thread %d waits in a system call that does not end while the others do not run", thread)
 }

@@ -34,6 +34,21 @@ type counted struct {
 	total string // a column of internal/network/instructions.csv; "": it was not counted
 }
 
+// moves are the system calls that a test's packets or transactions are counted by.
+type moves int
+
+const (
+	batches      moves = iota // sendmmsg and recvmmsg, by how many datagrams they moved
+	transactions              // each end's send
+)
+
+func movesOf(cell result.Cell) moves {
+	if cell.Workload == "udp_stream" {
+		return batches
+	}
+	return transactions
+}
+
 func countedTests() []counted {
 	return []counted{
 		{result.Cell{Workload: "udp_stream", MessageBytes: 64, Streams: 1}, "udp_stream"},
@@ -71,7 +86,7 @@ func userspace(ctx context.Context, w io.Writer, runner *exec.Runner, congestion
 }
 
 // steppedAlone is stepped on a path of its own. A thread that Go's scheduler had just
-// asked to make room waits for one that stands still: then the agents are killed.
+// asked to make room waits for one that does not run: then the agents are killed.
 func steppedAlone(ctx context.Context, runner *exec.Runner, congestion string, cell result.Cell, end int) (n float64, err error) {
 	p, err := buildPath(ctx, runner, congestion)
 	if err != nil {
@@ -109,7 +124,7 @@ func (p *path) stepped(ctx context.Context, cell result.Cell, end int) (float64,
 	if err != nil {
 		return 0, err
 	}
-	steps, done, err := stepThrough(agents[1-end], thread, countedSteps)
+	steps, done, err := stepThrough(agents[1-end], thread, countedSteps, movesOf(cell))
 	if err != nil {
 		for _, pid := range agents {
 			err = errors.Join(err, unix.Kill(pid, unix.SIGKILL))

@@ -38,7 +38,7 @@ type Transport struct {
 	Stderr func() []byte
 	// Wait waits for the agent's exit, once Stdout has ended; nil: none to wait for.
 	Wait func() error
-	// Kill ends an agent that does not end by itself; nil: none.
+	// Kill ends an agent that does not end on its own; nil: none.
 	Kill func() error
 }
 
@@ -169,7 +169,7 @@ func (c *Client) cancel(ctx context.Context) {
 // ended by Close.
 func (c *Client) Abandon() {
 	if c.t.Kill != nil {
-		_ = c.t.Kill() // it may have ended by itself just now
+		_ = c.t.Kill() // it may have ended on its own just now
 	}
 }
 

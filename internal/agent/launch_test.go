@@ -125,7 +125,7 @@ func TestBytesOf(t *testing.T) {
 		t.Errorf("%d sent, %d received, %v", sent, received, err)
 	}
 	if _, _, err := bytesOf(proc, "eth"); err == nil {
-		t.Error("a device that is not there was read")
+		t.Error("a device that does not exist was read")
 	}
 }
 

@@ -175,7 +175,7 @@ type IdleResult struct {
 // leaves no process and no port behind. The answer is empty.
 type CancelParams struct{}
 
-// ToolsParams asks which tools are there.
+// ToolsParams asks which tools are installed.
 type ToolsParams struct {
 	Tools []workload.Tool `json:"tools"`
 }

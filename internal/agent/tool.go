@@ -26,7 +26,7 @@ import (
 const (
 	// maxOutputBytes is how much of a tool's stdout is kept.
 	maxOutputBytes = 8 << 20
-	// selfEndWait is how long a serving tool may take to end by itself when the
+	// selfEndWait is how long a serving tool may take to end on its own when the
 	// sample is over, as iperf3 -s -1 does; then it is asked to by a signal.
 	selfEndWait = 250 * time.Millisecond
 	// termWait is how long it may take after that signal.

@@ -4,15 +4,13 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
+	"os"
 	"path/filepath"
-	"strings"
-	"time"
 
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/workload"
 )
-
-const versionTimeout = 5 * time.Second
 
 // tools finds which of some tools are installed, and their versions.
 func (s *server) tools(ctx context.Context, p ToolsParams) (ToolsResult, error) {
@@ -38,9 +36,7 @@ func (s *server) version(ctx context.Context, argv0 string) string {
 	return ""
 }
 
-// versionOf is the first line that a tool prints when asked for its version,
-// on stdout or stderr and whatever its status; "" where it prints none. A tool
-// is asked once.
+// versionOf is ToolVersion, or what an image says. A tool is asked once.
 func (s *server) versionOf(ctx context.Context, t workload.Tool) string {
 	s.mu.Lock()
 	known, ok := s.versions[t.Name]
@@ -50,11 +46,9 @@ func (s *server) versionOf(ctx context.Context, t workload.Tool) string {
 	}
 	ctx, stop := context.WithTimeout(ctx, versionTimeout)
 	defer stop()
-	// Many tools end with status 1 after their version: only the text counts.
-	res, _ := s.runner.Run(ctx, exec.Cmd{Argv: t.Version, Env: []string{"LC_ALL=C"}})
-	line := firstLine(string(res.Stdout))
+	line := imageVersion(t)
 	if line == "" {
-		line = firstLine(string(res.Stderr))
+		line = ToolVersion(ctx, s.runner, t)
 	}
 	if ctx.Err() == nil {
 		s.mu.Lock()
@@ -64,11 +58,16 @@ func (s *server) versionOf(ctx context.Context, t workload.Tool) string {
 	return line
 }
 
-func firstLine(s string) string {
-	for line := range strings.Lines(s) {
-		if line = strings.TrimSpace(line); line != "" {
-			return line
-		}
+// imageVersion is what the file of an image says of a tool whose version this place has no
+// program to ask for; "" where there is none.
+func imageVersion(t workload.Tool) string {
+	if _, err := exec.LookPath(t.Version[0]); err == nil {
+		return ""
 	}
-	return ""
+	versions := map[string]string{}
+	data, err := os.ReadFile(ToolVersionsFile)
+	if err != nil || json.Unmarshal(data, &versions) != nil {
+		return "" // this is no image with tools
+	}
+	return firstLine(versions[t.Name])
 }

@@ -21,7 +21,7 @@ func TestWaitForReapsAndEnds(t *testing.T) {
 		}
 		deadline := time.Now().Add(10 * time.Second)
 		for {
-			// A zombie is still there for signal 0; a reaped one is not.
+			// A zombie still exists for signal 0; a reaped one is not.
 			if err := syscall.Kill(child.Pid, 0); errors.Is(err, syscall.ESRCH) {
 				break
 			}
@@ -34,7 +34,7 @@ func TestWaitForReapsAndEnds(t *testing.T) {
 	}
 	select {
 	case <-over:
-		t.Fatal("it ended by itself")
+		t.Fatal("it ended on its own")
 	default:
 	}
 	end()

@@ -101,7 +101,7 @@ func (w *watch) stop() {
 	w.probes = nil
 }
 
-// doubt keeps why a value is not there. What this machine does not have is no
+// doubt keeps why a value is absent. What this machine does not have is no
 // doubt about a sample: the idle measurement reports it, once a campaign.
 func (w *watch) doubt(p probe.Probe, err error) {
 	missing, wrong := probe.Reasons(err)

@@ -90,7 +90,7 @@ func TestStoppedAgentFailsItsSampleSoon(t *testing.T) {
 			o.Plan.MaxBlocks, o.Plan.MinBlocks, o.Sampling.Retries = 1, 1, 1
 			o.WithoutProbes = []string{"cpu", "process", "counters", "stacks", "netfilter", "memory"}
 			o.Sampling.Seconds = 0.5
-			o.Observer = stopping{stuck}
+			o.Observer = silent{stuck}
 			if kind == "sliced" {
 				o.Sampling.Slices = 100
 			}
@@ -124,9 +124,9 @@ func TestStoppedAgentFailsItsSampleSoon(t *testing.T) {
 	}
 }
 
-// stopping notes nothing.
-type stopping struct{ *stoppable }
+// silent notes nothing.
+type silent struct{ *stoppable }
 
-func (stopping) Begin(int, int)             {}
-func (stopping) Sampled(result.Sample, int) {}
-func (stopping) Say(string, ...any)         {}
+func (silent) Begin(int, int)             {}
+func (silent) Sampled(result.Sample, int) {}
+func (silent) Say(string, ...any)         {}

@@ -376,7 +376,7 @@ func (r *run) closeEnvironment(ctx context.Context, env *result.Environment) err
 			}
 		}
 		env.Changed = append(env.Changed, result.ChangedSettings(*env, after)...)
-		if r.of.number() > 1 { // what stood later was not there at the beginning
+		if r.of.number() > 1 { // what was built later did not exist at the beginning
 			env.Places, env.Networks, env.Clusters = after.Places, after.Networks, after.Clusters
 		}
 	}

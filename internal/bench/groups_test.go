@@ -41,7 +41,7 @@ func (s *switched) Switch(_ context.Context, group int) ([]testbed.Printed, erro
 
 func (s *switched) Ends(ctx context.Context, c result.Cell) (testbed.Ends, error) {
 	if c.Cluster != s.now {
-		return testbed.Ends{}, errors.New("it does not stand")
+		return testbed.Ends{}, errors.New("it is not running")
 	}
 	return s.loopback.Ends(ctx, c)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
-// DefaultIdleWindow is Options.IdleWindow: what a machine does by itself is no
+// DefaultIdleWindow is Options.IdleWindow: what a machine does on its own is no
 // cost of a network. It is short, since the readings of all blocks are taken
 // together.
 const DefaultIdleWindow = 300 * time.Millisecond

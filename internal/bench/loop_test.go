@@ -12,11 +12,12 @@ import (
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
+	"github.com/cnibench/cnibench/internal/stat/stopping"
 )
 
 // watching is the stopping rule of a campaign, as the program has it.
-type watching struct{ *stat.Watch }
+type watching struct{ *stopping.Watch }
 
 func (w watching) Done(n int) map[result.Cell]bool {
 	done := map[result.Cell]bool{}
@@ -55,7 +56,7 @@ func newSimulated(cells, blocks int) *simulated {
 		Plan:     plan.Plan{Schema: plan.Schema, Seed: 7, Cells: large(cells), MinBlocks: 5, MaxBlocks: blocks},
 		Observer: quiet{}, Store: &memory{},
 	}
-	o.StoppingRule = watching{stat.NewWatch(stat.Options{TargetRelativeHalfwidth: 0.001, MinBlocks: 5, MaxBlocks: blocks,
+	o.StoppingRule = watching{stopping.NewWatch(dataset.Options{TargetRelativeHalfwidth: 0.001, MinBlocks: 5, MaxBlocks: blocks,
 		Primary: func(result.Cell) string { return "latency_mean_seconds" }})}
 	return &simulated{run: newRun(o), rng: rand.New(rand.NewPCG(1, 1))}
 }

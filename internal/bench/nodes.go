@@ -50,6 +50,18 @@ func (r *run) watchNodes(ctx context.Context, s *result.Sample, ends testbed.End
 	}
 }
 
+// watchWay begins to verify a sample's encryption, and the way that its traffic takes where
+// the testbed can. The func ends both: its error says what was not as the cell claims.
+func (r *run) watchWay(ctx context.Context, s *result.Sample) func() error {
+	encrypted := r.watchEncryption(ctx, s)
+	verifier, ok := r.Testbed.(testbed.PathVerifier)
+	if !ok {
+		return encrypted
+	}
+	again := verifier.WatchPath(ctx, s.Cell)
+	return func() error { return errors.Join(encrypted(), again(ctx)) }
+}
+
 // watchEncryption reads the counters of what encrypts a sample's packets between nodes. The
 // func reads them again after the traffic, and records what was encrypted; its error says
 // why not all of it was. It never fails a cell without encryption.

@@ -150,7 +150,7 @@ func TestSampleBesideALostMachineIsRecorded(t *testing.T) {
 	}
 }
 
-// All samples are there: one answer that does not come fails no run.
+// All samples exist: one answer that does not come fails no run.
 func TestASilentTestbedAtTheEndFailsNoRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		silent func(n int) bool

@@ -33,8 +33,9 @@ type try struct {
 	without []string
 	// served is what the serving end gave.
 	served workload.Output
-	// encrypted verifies the sample's encryption once its traffic has ended.
-	encrypted func() error
+	// verified verifies the sample's encryption, and the way that its traffic took, once that
+	// has ended.
+	verified func() error
 }
 
 // machines are those under its ends, each once.
@@ -81,7 +82,7 @@ func (t *try) manyEnds() bool { return t.work.Spec().ManyEnds }
 func (r *run) finish(ctx context.Context, t *try) {
 	s, err := &t.sample, t.err
 	if err == nil {
-		t.encrypted = r.watchEncryption(ctx, s)
+		t.verified = r.watchWay(ctx, s)
 	}
 	switch {
 	case err != nil:
@@ -90,10 +91,14 @@ func (r *run) finish(ctx context.Context, t *try) {
 	case t.manyEnds():
 		err = r.manyEnds(ctx, s, t.work)
 	default:
-		err = r.measure(ctx, t)
+		if work, changes := t.work.(workload.ServiceUpdate); changes {
+			err = r.updateService(ctx, t, work)
+		} else {
+			err = r.measure(ctx, t)
+		}
 	}
 	if err == nil {
-		err = t.encrypted()
+		err = t.verified()
 	}
 	if err == nil {
 		s.Status = result.StatusOK
@@ -210,7 +215,7 @@ func (r *run) traffic(ctx context.Context, p workload.Params, t *try) (server, c
 	if driveErr != nil {
 		driveErr = fmt.Errorf("client at %s: %w", ends.Client.Name, driveErr)
 	}
-	finishErr := ends.Server.Agent.Call(ctx, agent.MethodFinish, agent.FinishParams{Session: session.Session, Peer: peerOf(t.sample.Cell, client)}, &server)
+	finishErr := ends.Server.Agent.Call(ctx, agent.MethodFinish, agent.FinishParams{Session: session.Session, Peer: peerOf(t.sample.Cell, ends, client)}, &server)
 	if finishErr != nil {
 		finishErr = fmt.Errorf("server at %s: %w", ends.Server.Name, finishErr)
 	}
@@ -220,8 +225,11 @@ func (r *run) traffic(ctx context.Context, p workload.Params, t *try) (server, c
 
 // peerOf is the address that the server of a tool sees its client at; "" where it may be
 // translated on the way. Pods reach pods, and nodes reach nodes, without that (Kubernetes'
-// network model).
-func peerOf(cell result.Cell, client workload.Output) string {
+// network model), unless a proxy is between them.
+func peerOf(cell result.Cell, ends testbed.Ends, client workload.Output) string {
+	if ends.Proxied {
+		return ""
+	}
 	if cell.Path == result.PathPodToPod || cell.Path == result.PathHostToHost {
 		return client.Source
 	}

@@ -167,7 +167,7 @@ func (r *run) measureBatch(ctx context.Context, tries []*slicedTry) {
 	}
 	defer r.watchAlive(ctx, places...)()
 	for _, t := range tries {
-		t.encrypted = r.watchEncryption(ctx, &t.sample)
+		t.verified = r.watchWay(ctx, &t.sample)
 	}
 	each(tries, openAtOnce, func(t *slicedTry) { r.open(ctx, t) })
 	live := slices.DeleteFunc(slices.Clone(tries), func(t *slicedTry) bool { return t.err != nil })
@@ -185,7 +185,7 @@ func (r *run) measureBatch(ctx context.Context, tries []*slicedTry) {
 			t.err = r.take(t)
 		}
 		if t.err == nil {
-			t.err = t.encrypted()
+			t.err = t.verified()
 		}
 	}
 }

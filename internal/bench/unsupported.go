@@ -70,21 +70,38 @@ func (r *run) missingTools(ctx context.Context, cell result.Cell) (string, error
 		if err != nil {
 			return "", fmt.Errorf("tools at %s: %w", place.Name, err)
 		}
-		var missing, packages []string
+		var missing []workload.Tool
 		for _, t := range spec.Needs {
 			if _, ok := have[t.Name]; !ok && t.NeededBy(cell.Test) {
-				missing, packages = append(missing, t.Name), append(packages, t.Package)
+				missing = append(missing, t)
 			}
 		}
-		if len(missing) > 0 && place.ToolsFrom != "" {
-			return fmt.Sprintf("%s is not at %s: %s", strings.Join(missing, ", "), place.Name, place.ToolsFrom), nil
-		}
 		if len(missing) > 0 {
-			return fmt.Sprintf("%s is not installed at %s: apt-get install %s (or make tools)",
-				strings.Join(missing, ", "), place.Name, strings.Join(slices.Compact(packages), " ")), nil
+			return withoutTools(place, missing), nil
 		}
 	}
 	return "", nil
+}
+
+// withoutTools is the reason that a place lacks tools, and how to install them.
+func withoutTools(place testbed.Place, missing []workload.Tool) string {
+	var names, packages, cures []string
+	for _, t := range missing {
+		names = append(names, t.Name)
+		if t.Cure != "" {
+			cures = append(cures, t.Cure)
+		} else {
+			packages = append(packages, t.Package)
+		}
+	}
+	at := " is not installed at "
+	switch {
+	case place.ToolsFrom != "":
+		at, cures = " is not at ", append(cures, place.ToolsFrom)
+	case len(packages) > 0:
+		cures = append(cures, fmt.Sprintf("apt-get install %s (or make tools)", strings.Join(slices.Compact(packages), " ")))
+	}
+	return strings.Join(names, ", ") + at + place.Name + ": " + strings.Join(cures, "; ")
 }
 
 // placesOf are the ends of a cell, or the places of its ranks.

@@ -252,9 +252,9 @@ func (c Campaign) Notes() []string {
 }
 
 // onlyAddsPods reports whether there is no workload that the bare network has too:
-// it has no pods to add.
+// it has no pods to add, and no services to change.
 func (c Campaign) onlyAddsPods() bool {
-	traffic := func(w Workload) bool { return w.Name != workload.PodSetupName }
+	traffic := func(w Workload) bool { return w.Name != workload.PodSetupName && w.Name != result.ServiceUpdateName }
 	return len(c.Workloads) > 0 && !slices.ContainsFunc(c.Workloads, traffic)
 }
 

@@ -120,6 +120,11 @@ func (d *decoder) checkRules(c *Campaign) {
 			d.fail(keyPath{name}, "add {from: pod, to: cluster-ip} to paths", "no path leads to a service")
 		}
 	}
+	for i, w := range c.Workloads {
+		if w.Name == result.ServiceUpdateName && !toService {
+			d.fail(keyPath{"workloads", i}, "add {from: pod, to: cluster-ip} to paths", "%s changes a service, and no path leads to one", w.Name)
+		}
+	}
 	if c.Testbed == Kubernetes {
 		return // whether its network enforces policies is found out
 	}

@@ -20,11 +20,16 @@ func planned(t *testing.T, path string) []result.Cell {
 }
 
 // TestServicesAtScalePlan: each proxy at each number of services up to 30,000, and the pod
-// itself.
+// itself. A service is changed wherever there is one.
 func TestServicesAtScalePlan(t *testing.T) {
-	at, plain := map[string][]int{}, 0
+	at, changed, plain := map[string][]int{}, map[string][]int{}, 0
 	for _, c := range planned(t, "../../examples/services-at-scale.yaml") {
 		switch {
+		case c.Workload == result.ServiceUpdateName:
+			if c.Network != "bridge" || !c.ToService() {
+				t.Errorf("%s on %s %s, where no service is", c.Workload, c.Network, c.Path)
+			}
+			changed[c.ServiceProxy] = append(changed[c.ServiceProxy], c.Services)
 		case c.Workload != "tcp_crr":
 			t.Errorf("%s does not open a connection each time", c.Workload)
 		case c.Network == "bridge" && c.ToService():
@@ -39,6 +44,9 @@ func TestServicesAtScalePlan(t *testing.T) {
 	for proxy, services := range at {
 		if slices.Sort(services); !slices.Equal(services, []int{1, 1000, 10_000, 30_000}) {
 			t.Errorf("%s at %v services", proxy, services)
+		}
+		if slices.Sort(changed[proxy]); !slices.Equal(changed[proxy], services) {
+			t.Errorf("%s changes one of %v services", proxy, changed[proxy])
 		}
 	}
 }
@@ -76,13 +84,13 @@ func TestModernPlan(t *testing.T) {
 		}
 		workloads[c.Network] = append(workloads[c.Network], c.Workload)
 	}
-	for _, name := range []string{"host", "bridge", "bridge+bigtcp", "cilium/native", "cilium/native-policy", "cilium/geneve", "calico/ebpf",
+	for _, name := range []string{"host", "bridge", "bridge+bigtcp", "bridge+flowtable", "bridge+sidecar", "bridge+node-proxy", "cilium/native", "cilium/native-policy", "cilium/geneve", "calico/ebpf",
 		"ovn/geneve", "flannel/vxlan", "flannel/wireguard"} {
 		if slices.Sort(workloads[name]); !slices.Equal(workloads[name], []string{"tcp_crr", "tcp_rr", "tcp_stream"}) {
 			t.Errorf("%s with %v", name, workloads[name])
 		}
 	}
-	if len(workloads) != 10 {
+	if len(workloads) != 13 {
 		t.Errorf("networks %v", slices.Sorted(maps.Keys(workloads)))
 	}
 }

@@ -43,7 +43,7 @@ func jobKeys() []key {
 		{name: "ranks_per_node", def: "1", kind: "number of ranks", bounds: factorBounds("ranks_per_node"), example: "2",
 			doc: "How many ranks are on one node."},
 		{name: "compute_seconds", def: "0", kind: "time", bounds: bounds{Min: 0, Max: week}, example: "30",
-			doc: "The time that the job computes besides its operations, seconds. No network changes it."},
+			doc: "The time that the job computes in addition to its operations, seconds. No network changes it."},
 		{name: "operations", required: true, kind: "operation", example: "[{operation: all_to_all, message_bytes: 16384, count: 1000}]",
 			doc: "The job's mix of operations."},
 	}
@@ -135,9 +135,9 @@ func (d *decoder) checkJob(p *JobProfile) {
 		if !d.good(keyPath{"ranks"}) {
 			continue
 		}
-		if err := spec.CheckRanks(op.Algorithm, p.Ranks, op.MessageBytes); err != nil {
+		if err := spec.CheckRanks("", op.Algorithm, p.Ranks, op.MessageBytes); err != nil {
 			at := where
-			if len(spec.Algorithms) > 0 && spec.CheckRanks(spec.Algorithms[0], p.Ranks, op.MessageBytes) == nil {
+			if len(spec.Algorithms) > 0 && spec.CheckRanks("", spec.Algorithms[0], p.Ranks, op.MessageBytes) == nil {
 				at = where.with("algorithm")
 			}
 			d.fail(at, "", "%s", err)

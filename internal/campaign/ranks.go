@@ -11,13 +11,16 @@ import (
 // fillRanks gives a workload with many ends what the file leaves open.
 func fillRanks(w *Workload, spec workload.Spec) {
 	if !w.has("ranks") {
-		w.set("ranks", cmp.Or(spec.ExactRanks, workload.DefaultRanks))
+		w.set("ranks", cmp.Or(spec.Ranks(w.firstTest()), workload.DefaultRanks))
 	}
 	if !w.has("ranks_per_node") {
 		w.set("ranks_per_node", 1)
 	}
 	if !w.has("matrix_size") && takes(spec, "matrix_size") {
 		w.set("matrix_size", workload.DefaultMatrixSize)
+	}
+	if !w.has("block_size") && takes(spec, "block_size") {
+		w.set("block_size", workload.DefaultBlockSize)
 	}
 	if !w.has("algorithm") && len(spec.Algorithms) > 0 {
 		w.set("algorithm", spec.Algorithms[0])
@@ -42,26 +45,28 @@ func (d *decoder) checkRanks(c *Campaign) {
 // checkChoices reports the first choice of a workload that cannot be run.
 func (d *decoder) checkChoices(where keyPath, w Workload, spec workload.Spec) bool {
 	hint := ""
-	sizes, algorithms := w.numbers("message_bytes"), w.texts("algorithm")
-	if len(sizes) > 1 || len(w.numbers("ranks")) > 1 || len(algorithms) > 1 {
+	sizes, algorithms, tests := w.numbers("message_bytes"), w.texts("algorithm"), w.texts("test")
+	if len(sizes) > 1 || len(w.numbers("ranks")) > 1 || len(algorithms) > 1 || len(tests) > 1 {
 		hint = "list the workload a second time for other choices"
 	}
 	for k, size := range orOne(sizes) {
 		for n, ranks := range w.numbers("ranks") {
 			for a, algorithm := range orOne(algorithms) {
-				err := spec.CheckRanks(algorithm, ranks, size)
-				if err == nil {
-					continue
+				for _, test := range orOne(tests) {
+					err := spec.CheckRanks(test, algorithm, ranks, size)
+					if err == nil {
+						continue
+					}
+					at := where.with("ranks").with(n)
+					switch {
+					case spec.CheckRanks(test, algorithm, ranks, spec.DefaultMessageBytes) == nil:
+						at = where.with("message_bytes").with(k)
+					case len(spec.Algorithms) > 0 && spec.CheckRanks(test, spec.Algorithms[0], ranks, size) == nil:
+						at = where.with("algorithm").with(a)
+					}
+					d.fail(at, hint, "%s", err)
+					return false
 				}
-				at := where.with("ranks").with(n)
-				switch {
-				case spec.CheckRanks(algorithm, ranks, spec.DefaultMessageBytes) == nil:
-					at = where.with("message_bytes").with(k)
-				case len(spec.Algorithms) > 0 && spec.CheckRanks(spec.Algorithms[0], ranks, size) == nil:
-					at = where.with("algorithm").with(a)
-				}
-				d.fail(at, hint, "%s", err)
-				return false
 			}
 		}
 	}

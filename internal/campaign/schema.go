@@ -15,7 +15,7 @@ type schema map[string]any
 
 // Schema is the JSON Schema of campaign files, for editors. It is made from the
 // Go types and the table of keys that the parser uses. What it cannot say, the
-// parser alone refuses: conflists that are not there, max_blocks below
+// parser alone refuses: conflists that do not exist, max_blocks below
 // min_blocks, networks that no path would measure, numbers of services or
 // policies, or encryption, that nothing would be measured with, too many cells.
 func Schema(known Known) ([]byte, error) {

@@ -52,7 +52,7 @@ func TestSchemaAndParserAgree(t *testing.T) {
 		}
 	}
 	for name := range excepted {
-		t.Errorf("%s.yaml is listed and not there", name)
+		t.Errorf("%s.yaml is listed and does not exist", name)
 	}
 }
 

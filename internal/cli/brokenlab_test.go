@@ -30,12 +30,12 @@ import (
 const faultAfter = 1200 * time.Millisecond
 
 // brokenLab is a real lab in which something is done in the middle of samples.
-// It stands until the test ends, whatever the runs in it say.
+// It is up until the test ends, whatever the runs in it say.
 type brokenLab struct {
 	t *testing.T
 	*lab.Lab
 	runner *exec.Runner
-	stands bool
+	up     bool
 	// do is done in the middle of each sample; what it gives is done before the
 	// next one. Nil: nothing.
 	do func(testbed.Ends) (undo func())
@@ -77,10 +77,10 @@ func newBrokenLab(t *testing.T) *brokenLab {
 
 // Build builds the lab for the first of the runs.
 func (b *brokenLab) Build(ctx context.Context, cells []result.Cell) (map[result.Cell]string, error) {
-	if b.stands {
+	if b.up {
 		return nil, nil
 	}
-	b.stands = true
+	b.up = true
 	return b.Lab.Build(ctx, cells)
 }
 
@@ -145,7 +145,7 @@ func (b *brokenLab) Append(s result.Sample) error {
 	b.records, b.took = append(b.records, s), append(b.took, time.Since(b.at))
 	b.armed = true
 	// After a failed sample of a tool the ends are asked for once more, to look
-	// whether the tool is still there.
+	// whether the tool still runs.
 	w, err := workload.Find(s.Cell.Workload)
 	b.looks = err == nil && s.Status == result.StatusFailed && len(w.Spec().Needs) > 0
 	return s.Validate()
@@ -275,19 +275,25 @@ func (b *brokenLab) faults() map[string]func(testbed.Ends) func() {
 // killTool kills what an agent has started, each in a group of its own.
 func (b *brokenLab) killTool(agent int) {
 	b.t.Helper()
-	killed := 0
-	for try := 0; killed == 0 && try < 100; try++ { // it may not have been started yet
-		for _, pid := range fault.Children(b.t, agent) {
-			fault.Kill(b.t, -pid) // nginx's workers serve on without their master
-			killed++
-		}
-		if killed == 0 {
-			time.Sleep(10 * time.Millisecond)
-		}
+	pids := b.children(agent)
+	for _, pid := range pids {
+		fault.Kill(b.t, -pid) // nginx's workers serve on without their master
 	}
-	if killed == 0 {
+	if len(pids) == 0 {
 		b.t.Errorf("agent %d has started nothing", agent)
 	}
+}
+
+// children waits until an agent has started something, and gives that. It may be nothing:
+// where the ends were asked for to look for tools.
+func (b *brokenLab) children(agent int) []int {
+	b.t.Helper()
+	for begin := time.Now(); time.Since(begin) < 2*time.Second; time.Sleep(10 * time.Millisecond) {
+		if pids := fault.Children(b.t, agent); len(pids) > 0 {
+			return pids
+		}
+	}
+	return nil
 }
 
 // dataPort is the port that an agent's engine serves on; 0 where there is none.

@@ -77,6 +77,7 @@ func runGate(t *testing.T, dir, script string, env []string) (string, int) {
 // TestGitHubAction runs the step of the action, with the inputs that a workflow gives
 // and the action's own defaults.
 func TestGitHubAction(t *testing.T) {
+	t.Parallel()
 	const folder = "../../examples/ci/github-action"
 	var action struct {
 		Inputs  map[string]struct{ Default string }
@@ -143,6 +144,7 @@ func TestGitHubAction(t *testing.T) {
 
 // TestGitLabTemplate runs the script of the template, line by line as a runner does.
 func TestGitLabTemplate(t *testing.T) {
+	t.Parallel()
 	var template struct {
 		Gate struct {
 			Variables    map[string]string

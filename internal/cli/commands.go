@@ -28,7 +28,7 @@ func commands(c campaign.Campaign, p plan.Plan) ([]commandLines, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(w.Spec().Needs) == 0 || seen[cell.Traffic()] {
+		if len(w.Spec().Needs) == 0 || cell.HasManyEnds() || seen[cell.Traffic()] { // the launcher's line depends on the ranks' addresses
 			continue
 		}
 		seen[cell.Traffic()] = true
@@ -60,7 +60,7 @@ func toolTime(c campaign.Campaign, p plan.Plan) (time.Duration, error) {
 		if err != nil {
 			return 0, err
 		}
-		if len(w.Spec().Needs) == 0 {
+		if len(w.Spec().Needs) == 0 || cell.HasManyEnds() {
 			continue
 		}
 		drive, err := w.Drive(workload.Params{Cell: cell, Warmup: c.Sampling.Warmup(), Window: c.Sampling.Window()}, netip.AddrPort{})

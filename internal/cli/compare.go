@@ -11,7 +11,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/report/compare"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/comparison"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
 )
 
 const compareLong = `compare compares a new result directory with a base, cell by cell. A cell is
@@ -94,7 +95,7 @@ func comparisonFormats() []string {
 	return append([]string{formatTerminal, formatJSON, formatYAML}, rest...)
 }
 
-func writeComparison(stdout io.Writer, file, format string, c stat.Comparison) error {
+func writeComparison(stdout io.Writer, file, format string, c comparison.Comparison) error {
 	opt := reportOptions(stdout)
 	opt.Color = opt.Color && file == ""
 	return printTo(stdout, file, func(w io.Writer) error {
@@ -103,7 +104,7 @@ func writeComparison(stdout io.Writer, file, format string, c stat.Comparison) e
 }
 
 // sayDifferences refuses sides that were not measured alike; forced, it warns.
-func sayDifferences(c stat.Comparison, forced bool, stderr io.Writer) error {
+func sayDifferences(c comparison.Comparison, forced bool, stderr io.Writer) error {
 	if len(c.Differences) > 0 && !forced {
 		return usageError{fmt.Errorf("the two sides were not measured alike:\n  %s\ncompare them all the same with --anyway", strings.Join(c.Differences, "\n  "))}
 	}
@@ -113,23 +114,23 @@ func sayDifferences(c stat.Comparison, forced bool, stderr io.Writer) error {
 	return nil
 }
 
-func compareDirs(baseDir, newDir string, threshold float64) (stat.Comparison, error) {
-	var sides [2]stat.Side
-	var opt stat.Options
+func compareDirs(baseDir, newDir string, threshold float64) (comparison.Comparison, error) {
+	var sides [2]comparison.Side
+	var opt dataset.Options
 	for i, dir := range []string{baseDir, newDir} {
 		rec, c, err := describe(dir)
 		if err != nil {
-			return stat.Comparison{}, err
+			return comparison.Comparison{}, err
 		}
 		sides[i].Environment = environmentOf(rec)
 		if i == 0 {
 			opt = analysisOptions(c, sides[i].Environment)
 		}
 		if _, err := result.Each(dir, func(s *result.Sample) { sides[i].Samples = append(sides[i].Samples, *s) }); err != nil {
-			return stat.Comparison{}, err
+			return comparison.Comparison{}, err
 		}
 	}
-	return stat.Compare(sides[0], sides[1], stat.CompareOptions{Options: opt, Threshold: threshold, Tools: toolsOf, KnownTools: allTools(), Plugins: pluginsOf}), nil
+	return comparison.Compare(sides[0], sides[1], comparison.Options{Options: opt, Threshold: threshold, Tools: toolsOf, KnownTools: allTools(), Plugins: pluginsOf}), nil
 }
 
 // parseShare reads "3%" or "0.03".

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/comparison"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -25,20 +25,20 @@ const (
 
 // failStatus turns the list of --fail-on into the exit status of a comparison. A
 // regression comes before what is undecided.
-func failStatus(failOn []string) (func(stat.Comparison) int, error) {
+func failStatus(failOn []string) (func(comparison.Comparison) int, error) {
 	for _, word := range failOn {
 		if err := oneOf("fail-on", word, []string{failWorse, failBroken, failUndecided}); err != nil {
 			return nil, err
 		}
 	}
-	has := func(c stat.Comparison, word string, v stat.Verdict) bool {
-		return slices.Contains(failOn, word) && slices.ContainsFunc(c.Cells, func(x stat.CellComparison) bool { return x.Verdict == v })
+	has := func(c comparison.Comparison, word string, v comparison.Verdict) bool {
+		return slices.Contains(failOn, word) && slices.ContainsFunc(c.Cells, func(x comparison.Cell) bool { return x.Verdict == v })
 	}
-	return func(c stat.Comparison) int {
+	return func(c comparison.Comparison) int {
 		switch {
-		case has(c, failWorse, stat.Worse), has(c, failBroken, stat.Broken):
+		case has(c, failWorse, comparison.Worse), has(c, failBroken, comparison.Broken):
 			return exitRegression
-		case has(c, failUndecided, stat.CannotTell), slices.Contains(failOn, failUndecided) && len(c.Cells) == 0:
+		case has(c, failUndecided, comparison.CannotTell), slices.Contains(failOn, failUndecided) && len(c.Cells) == 0:
 			return exitUndecided
 		}
 		return exitOK

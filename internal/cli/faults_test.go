@@ -16,11 +16,12 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// steady is a campaign that lasts a few seconds.
+// steady is a campaign that lasts a few seconds: a number of slices that is left open would
+// grow with the noise of a busy machine.
 const steady = `name: steady
 networks: [host, bridge]
 workloads: [{name: tcp_rr}]
-sampling: {seconds: 0.2, warmup_seconds: 0.02, min_blocks: 4, max_blocks: 4}
+sampling: {slices: 20, warmup_seconds: 0.02, explain_seconds: 0.05, min_blocks: 4, max_blocks: 4}
 `
 
 // inCampaign runs what happens to a campaign, and checks that nothing is left.
@@ -60,6 +61,7 @@ func (r *started) ends(t *testing.T, status int, words ...string) {
 }
 
 func TestInterruptedRunSaysHowItGoesOn(t *testing.T) {
+	t.Parallel()
 	inCampaign(t, steady, func(s *survivor, before labtest.Trace) {
 		r := s.run()
 		s.middle(r)
@@ -75,6 +77,7 @@ func TestInterruptedRunSaysHowItGoesOn(t *testing.T) {
 // A dropped ssh session sends SIGHUP, often twice, and takes the terminal away. What
 // was started with nohup goes on.
 func TestHangup(t *testing.T) {
+	t.Parallel()
 	inCampaign(t, steady, func(s *survivor, before labtest.Trace) {
 		first := s.command("run", s.campaign(), "--out", s.out, "--seed", "7")
 		first.Argv = append([]string{"env", "--default-signal=HUP"}, first.Argv...) // these tests may run under nohup
@@ -102,6 +105,7 @@ func TestHangup(t *testing.T) {
 }
 
 func TestStoppedController(t *testing.T) {
+	t.Parallel()
 	inCampaign(t, steady, func(s *survivor, _ labtest.Trace) {
 		r := s.run()
 		s.middle(r)
@@ -114,6 +118,7 @@ func TestStoppedController(t *testing.T) {
 }
 
 func TestResultsDeletedInMidRun(t *testing.T) {
+	t.Parallel()
 	inCampaign(t, steady, func(s *survivor, before labtest.Trace) {
 		r := s.run()
 		s.middle(r)
@@ -132,6 +137,7 @@ func TestResultsDeletedInMidRun(t *testing.T) {
 }
 
 func TestSecondRunIntoADirectoryIsRefused(t *testing.T) {
+	t.Parallel()
 	inCampaign(t, steady, func(s *survivor, _ labtest.Trace) {
 		first := s.run()
 		s.middle(first)
@@ -163,6 +169,7 @@ func (s *survivor) onDisk(size, script string) *started {
 }
 
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	labtest.Tool(t, "unshare", "util-linux")
 	inCampaign(t, strings.ReplaceAll(steady, "tcp_rr", "tcp_rr, message_bytes: [1, 64, 512]"), func(s *survivor, _ labtest.Trace) {
 		r := s.onDisk("80k", `begin; echo "status $?" >&2; cp -r $D/r $D/../kept; mount -n -o remount,size=8m $D; resume || exit 9; cp -r $D/r $D/../whole`)
@@ -178,6 +185,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 func TestReadOnlyResults(t *testing.T) {
+	t.Parallel()
 	labtest.Tool(t, "unshare", "util-linux")
 	inCampaign(t, steady, func(s *survivor, _ labtest.Trace) {
 		r := s.onDisk("8m", `mount -n -o remount,ro $D; begin; echo "status $?" >&2; mount -n -o remount,rw $D; begin || exit 9; cp -r $D/r $D/../whole`)
@@ -191,6 +199,7 @@ func TestReadOnlyResults(t *testing.T) {
 }
 
 func TestResultsBecomeReadOnlyInMidRun(t *testing.T) {
+	t.Parallel()
 	labtest.Tool(t, "unshare", "util-linux")
 	inCampaign(t, steady, func(s *survivor, _ labtest.Trace) {
 		// samples.jsonl is open and stays writable; environment.json, at the
@@ -206,6 +215,7 @@ wait $P; echo "status $?" >&2; umount -n $D/r; resume || exit 9; cp -r $D/r $D/.
 }
 
 func TestToolVanishesInMidRun(t *testing.T) {
+	t.Parallel()
 	labtest.Tool(t, "iperf3", "iperf3")
 	inCampaign(t, strings.ReplaceAll(withTool, "[host]", "[host, bridge]"), func(s *survivor, before labtest.Trace) {
 		iperf3 := s.ownPath()
@@ -242,8 +252,9 @@ func (s *survivor) ownPath() (iperf3 string) {
 // TestStoppedAgent: an end that is stopped and not killed answers nobody. Its sample fails
 // within five seconds with that reason, and the end is replaced, also one that takes no part in samples.
 func TestStoppedAgent(t *testing.T) {
+	t.Parallel()
 	const soon = 5 * time.Second
-	inCampaign(t, strings.Replace(steady, "min_blocks: 4, max_blocks: 4", "slices: 10, min_blocks: 12, max_blocks: 12", 1), func(s *survivor, _ labtest.Trace) {
+	inCampaign(t, strings.NewReplacer("slices: 20", "slices: 10", "_blocks: 4", "_blocks: 12").Replace(steady), func(s *survivor, _ labtest.Trace) {
 		r := s.run()
 		s.middle(r)
 		agents := s.victims("agent")
@@ -280,6 +291,7 @@ func TestStoppedAgent(t *testing.T) {
 // TestLinkFlap: what is under way when a link goes down may fail, with its
 // reason; the run goes on, and measures again once the link is back.
 func TestLinkFlap(t *testing.T) {
+	t.Parallel()
 	labtest.Tool(t, "nsenter", "util-linux")
 	inCampaign(t, steady, func(s *survivor, _ labtest.Trace) {
 		r := s.run()

@@ -31,7 +31,7 @@ func newNodesFarm(t *testing.T) *farm {
 	return f
 }
 
-// left are the namespaces of runs that stand in the farm's cluster.
+// left are the namespaces of runs that exist in the farm's cluster.
 func (f *farm) left() (names []string) {
 	f.t.Helper()
 	client, err := kubeclient.Connect(f.path("kubeconfig"), "")
@@ -59,7 +59,7 @@ testbed: hosts
 networks: [host, detected]
 profiles: [kernel_optimizations]
 workloads: [{name: tcp_rr, message_bytes: [64]}]
-sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 200, max_blocks: 200, retries: 0}
+sampling: {slices: 8, warmup_seconds: 0.05, explain_seconds: 0.1, min_blocks: 200, max_blocks: 200, retries: 0}
 `)
 	p, err := f.runner.StartPiped(context.Background(), f.command("run", "c.yaml", "--inventory", f.inventory, "--out", "r"))
 	if err != nil {

@@ -173,7 +173,7 @@ func TestHostWithoutPython(t *testing.T) {
 func (f *farm) tunedRun(flags ...string) *exec.Process {
 	f.t.Helper()
 	f.write("long.yaml", "name: long\ntestbed: hosts\nnetworks: [host]\nprofiles: [kernel_optimizations]\n"+
-		"workloads: [{name: tcp_rr, message_bytes: [64]}]\nsampling: {seconds: 0.2, warmup_seconds: 0.02, min_blocks: 200, max_blocks: 200, retries: 0}\n")
+		"workloads: [{name: tcp_rr, message_bytes: [64]}]\nsampling: {slices: 10, warmup_seconds: 0.02, explain_seconds: 0.05, min_blocks: 2000, max_blocks: 2000, retries: 0}\n")
 	p, err := f.runner.StartPiped(context.Background(), f.command(append([]string{"run", "long.yaml", "--inventory", f.inventory, "--out", "long"}, flags...)...))
 	if err != nil {
 		f.t.Fatal(err)
@@ -233,7 +233,7 @@ func TestKilledController(t *testing.T) {
 			t.Fatal("nothing is left to be repaired")
 		}
 		f.write("long.yaml", "name: short\ntestbed: hosts\nnetworks: [host]\nworkloads: [{name: tcp_rr, message_bytes: [64]}]\n"+
-			"sampling: {seconds: 0.05, warmup_seconds: 0.02, min_blocks: 2, max_blocks: 2}\n")
+			"sampling: {slices: 8, warmup_seconds: 0.02, explain_seconds: 0.05, min_blocks: 2, max_blocks: 2}\n")
 		_, stderr, err := f.run(repair...)
 		if err != nil || !strings.Contains(stderr, "the-client: put back what a killed run had changed") || !strings.Contains(stderr, "net.ipv4.tcp_sack") {
 			t.Errorf("%v\n%s", err, stderr)

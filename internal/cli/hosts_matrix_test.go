@@ -53,7 +53,7 @@ func TestMatrixCut(t *testing.T) {
 	for _, c := range []struct{ from, to string }{
 		{`\[host, [^]]*\]`, "[host, flannel/vxlan]"}, {`\[10-gigabit\]`, "[unshaped]"}, {`\[64, 512[^]]*\]`, "[64, 15000]"},
 		{`mtu: \[1500, 9000\]`, "mtu: [1500]"}, {`(?m)^  - (accelerator|hpc|latency|network-throughput|nic_).*\n`, ""},
-		{`(?s)sampling:.*`, "sampling: {seconds: 0.2, warmup_seconds: 0.05, min_blocks: 2, max_blocks: 2}\n"},
+		{`(?s)sampling:.*`, "sampling: {slices: 8, seconds: 0.2, warmup_seconds: 0.05, explain_seconds: 0.1, min_blocks: 2, max_blocks: 2}\n"},
 	} {
 		cut = regexp.MustCompile(c.from).ReplaceAllString(cut, c.to)
 	}

@@ -34,6 +34,9 @@ type farm struct {
 	addresses map[string]string // of those with an sshd, by role
 	// nodes reports that the machines are nodes of a Kubernetes, with mounts of their own.
 	nodes bool
+	// passing is the folder through which Ansible copies files to the machines: one for each
+	// farm, as several exist at the same time.
+	passing string
 }
 
 func newFarm(t *testing.T) *farm {
@@ -60,7 +63,7 @@ func openFarm(t *testing.T) *farm {
 	if err := os.Chmod(dir, 0o711); err != nil { // tools run as nobody
 		t.Fatal(err)
 	}
-	f := &farm{t: t, runner: exec.NewRunner(), dir: dir, sshd: map[string]*exec.Process{}, ns: map[string]netns.NS{}}
+	f := &farm{t: t, runner: exec.NewRunner(), dir: dir, sshd: map[string]*exec.Process{}, ns: map[string]netns.NS{}, passing: filepath.Join(dir, "passing")}
 	f.env = []string{"CNIBENCH_STATE_DIR=" + filepath.Join(dir, "labs"), "TMPDIR=" + filepath.Join(dir, "tmp")}
 	if err := os.Mkdir(filepath.Join(dir, "tmp"), 0o755); err != nil {
 		t.Fatal(err)
@@ -82,9 +85,6 @@ func (f *farm) startAll() {
 		f.must(exec.Cmd{Argv: []string{"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f.path(key)}})
 	}
 	f.copy("user.pub", "authorized_keys")
-	if err := os.Mkdir("/run/sshd", 0o755); err == nil { // what the service would make
-		f.t.Cleanup(func() { os.Remove("/run/sshd") })
-	}
 	var known strings.Builder
 	for role, address := range f.addresses {
 		f.write(role+".conf", fmt.Sprintf("HostKey %s\nAuthorizedKeysFile %s\nListenAddress %s\nPidFile none\nUsePAM no\nStrictModes no\nPermitRootLogin prohibit-password\n",
@@ -190,7 +190,7 @@ func (f *farm) newInventory(name, key string, more map[string]string) string {
 		f.path(key), f.path("known_hosts"))
 	for role, address := range f.addresses {
 		fmt.Fprintf(&b, "    %s:\n      hosts:\n        the-%s:\n          ansible_host: %s\n", role, role, address)
-		vars := map[string]string{"cnibench_dir": f.path(role + "-state")}
+		vars := map[string]string{"cnibench_dir": f.path(role + "-state"), "ansible_remote_tmp": f.passing}
 		switch role {
 		case "sink":
 			vars["cnibench_sink_dir"] = f.path("sunk")
@@ -252,7 +252,7 @@ func (f *farm) before() (asBefore func()) {
 			}
 		}
 		// What the controller makes, and what Ansible makes on a host.
-		for _, pattern := range []string{f.path("tmp/*"), "/tmp/ansible-tmp-*"} {
+		for _, pattern := range []string{f.path("tmp/*"), f.passing + "/ansible-tmp-*"} {
 			if left, _ := filepath.Glob(pattern); len(left) > 0 {
 				f.t.Errorf("left behind: %q", left)
 			}
@@ -266,7 +266,7 @@ networks: [host, bridge]
 profiles: [default_settings, kernel_optimizations, nic_optimizations]
 mtu: [1500]
 workloads: [{name: tcp_rr, message_bytes: [64]}]
-sampling: {seconds: 0.1, warmup_seconds: 0.02, min_blocks: 2, max_blocks: 2}
+sampling: {slices: 8, warmup_seconds: 0.02, explain_seconds: 0.1, min_blocks: 2, max_blocks: 2}
 `
 
 // TestHosts: a campaign between two machines under three profiles, tuned by
@@ -274,6 +274,8 @@ sampling: {seconds: 0.1, warmup_seconds: 0.02, min_blocks: 2, max_blocks: 2}
 // not one setting is different afterwards.
 func TestHosts(t *testing.T) {
 	f := newFarm(t)
+	f.passing = "/tmp" // as it is unless an inventory says otherwise; all other farms have theirs
+	f.inventory = f.newInventory("hosts.yml", "user", nil)
 	asBefore := f.before()
 	f.write("c.yaml", hostsCampaign)
 	_, stderr, err := f.run("run", "c.yaml", "--inventory", f.inventory, "--out", "r", "--seed", "1")

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/image"
 	"github.com/cnibench/cnibench/internal/wholefile"
@@ -174,21 +176,37 @@ func imageSpec(ctx context.Context, name, binary string, tools bool) (image.Spec
 func toolFiles(ctx context.Context) ([]image.File, error) {
 	runner := exec.NewRunner()
 	defer runner.Close()
-	programs, reads := toolNames()
-	return image.Tools(ctx, runner, programs, reads)
-}
-
-// toolNames are the programs of all workloads, and what they read at run time.
-func toolNames() (programs, reads []string) {
-	for _, w := range workload.List() {
-		for _, t := range w.Spec().Needs {
-			programs = append(append(programs, t.Name), t.Calls...)
-			reads = append(reads, t.Reads...)
+	var programs, reads []string
+	versions := map[string]string{}
+	for _, t := range imageTools() {
+		programs = append(append(programs, t.Name), t.Calls...)
+		reads = append(reads, t.Reads...)
+		if len(t.Version) > 0 && versions[t.Name] == "" {
+			versions[t.Name] = agent.ToolVersion(ctx, runner, t)
 		}
 	}
 	slices.Sort(programs)
 	slices.Sort(reads)
-	return slices.Compact(programs), slices.Compact(reads)
+	files, err := image.Tools(ctx, runner, slices.Compact(programs), slices.Compact(reads))
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(versions)
+	return append(files, image.File{Path: agent.ToolVersionsFile, Data: data, Mode: 0o644}), err
+}
+
+// imageTools are the tools of all workloads, but for those that no package has and that are
+// not on this machine.
+func imageTools() []workload.Tool {
+	var tools []workload.Tool
+	for _, w := range workload.List() {
+		for _, t := range w.Spec().Needs {
+			if _, err := exec.LookPath(t.Name); err == nil || t.Cure == "" {
+				tools = append(tools, t)
+			}
+		}
+	}
+	return tools
 }
 
 // writeImage writes the tar next to its destination and moves it there when it is

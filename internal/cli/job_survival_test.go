@@ -20,6 +20,7 @@ sampling: {seconds: 0.05, warmup_seconds: 0.01, min_blocks: 3, max_blocks: 3}
 // TestJobSurvivesKills: a campaign of jobs whose controller is killed at a random moment
 // is resumed without losing or repeating a sample, and no rank is left in any pod.
 func TestJobSurvivesKills(t *testing.T) {
+	t.Parallel()
 	labtest.Root(t)
 	killed := 0
 	for i := 0; killed < 3; i++ {

@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/probe"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -55,14 +55,14 @@ func withoutProbes(c campaign.Campaign) []string {
 }
 
 // ladderOf gives the statistics a network's ladder.
-func ladderOf(name string) []stat.Step {
-	var out []stat.Step
+func ladderOf(name string) []dataset.Step {
+	var out []dataset.Step
 	for _, l := range ladders() {
 		if l.Network != name {
 			continue
 		}
 		for _, r := range l.Steps {
-			out = append(out, stat.Step{Network: r.Network, Adds: r.Adds, Components: r.Components})
+			out = append(out, dataset.Step{Network: r.Network, Adds: r.Adds, Components: r.Components})
 		}
 	}
 	return out

@@ -111,7 +111,7 @@ func (c *clusters) kill(node, name string) (again func()) {
 	return nil
 }
 
-// start stands for what supervises a program of a node.
+// start replaces what supervises a program of a node.
 func (c *clusters) start(netns string, p state.Program) {
 	c.t.Helper()
 	log, err := os.Create(filepath.Join(c.work, p.Name+".log"))

@@ -55,7 +55,7 @@ func (c *clusters) allow(text, without string) {
 				"Namespace": "/api/v1/namespaces", "RoleBinding": rbac + "namespaces/" + kubeclient.OwnNamespace + "/rolebindings",
 				"ClusterRole": rbac + "clusterroles", "ClusterRoleBinding": rbac + "clusterrolebindings",
 			}[kind.Kind]
-			// They are there from the time before.
+			// They exist from the time before.
 			if err := client.CreateYAML(c.t.Context(), path, []byte(doc)); err != nil && !strings.Contains(err.Error(), "already exists") {
 				c.t.Fatal(err)
 			}
@@ -105,7 +105,7 @@ func (c *clusters) rights() {
 testbed: kubernetes
 pairs: all
 workloads: [{name: tcp_rr, message_bytes: [64]}]
-sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 2, max_blocks: 2, retries: 3}
+sampling: {slices: 8, seconds: 0.1, warmup_seconds: 0.05, explain_seconds: 0.1, min_blocks: 2, max_blocks: 2, retries: 3}
 `)
 	config := c.as("alice")
 	text := c.run("rbac", "--user", "alice", "--host-network")
@@ -212,7 +212,7 @@ func (c *clusters) within() {
 testbed: kubernetes
 paths: [{from: pod, to: pod}, {from: pod, to: cluster-ip}, {from: pod, to: node-port}]
 workloads: [{name: tcp_rr, message_bytes: [64]}]
-sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 2, max_blocks: 2, retries: 3}
+sampling: {slices: 8, seconds: 0.1, warmup_seconds: 0.05, explain_seconds: 0.1, min_blocks: 2, max_blocks: 2, retries: 3}
 `)
 	c.run("run", "examples/team.yaml", "--kubeconfig", c.as("dave"), "--namespace", "team", "--out", "team")
 	recorded, err := result.Read(filepath.Join(c.work, "team"))

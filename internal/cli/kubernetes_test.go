@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,6 +91,23 @@ func (c *clusters) run(args ...string) string {
 	return string(res.Stdout)
 }
 
+// runAll runs commands at the same time, and ends when all have.
+func (c *clusters) runAll(commands [][]string) {
+	c.t.Helper()
+	var running sync.WaitGroup
+	for _, args := range commands {
+		running.Go(func() {
+			if res, err := c.runner.Run(c.t.Context(), c.command(args...)); err != nil {
+				c.t.Errorf("cnibench %s: %v\n%s", strings.Join(args, " "), err, res.Stderr)
+			}
+		})
+	}
+	running.Wait()
+	if c.t.Failed() {
+		c.t.FailNow()
+	}
+}
+
 // left are the namespaces of runs that are still in a cluster, and the pods and leases in
 // the namespace that an administrator made from what rbac prints, which stays.
 func (c *clusters) left(name string) (names []string) {
@@ -134,17 +152,16 @@ func (c *clusters) write(name, campaign string) string {
 // comment says: three clusters side by side, each named in the report by the
 // network that was found in it. A run that is killed is cleaned up and resumed.
 func TestKubernetesExampleInCluster(t *testing.T) {
+	t.Parallel()
 	c := newClusters(t)
 	text, err := os.ReadFile("../../examples/kubernetes.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, up := range upCommands(t, string(text)) {
-		c.run(up...)
-	}
+	c.runAll(upCommands(t, string(text)))
 	c.oneCommand()
 	begin, _, _ := strings.Cut(string(text), "sampling:")
-	c.write("k.yaml", begin+"sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 2, max_blocks: 2, retries: 3}\n")
+	c.write("k.yaml", begin+"sampling: {slices: 8, seconds: 0.1, warmup_seconds: 0.05, explain_seconds: 0.1, min_blocks: 2, max_blocks: 2, retries: 3}\n")
 	report := c.run("run", "examples/k.yaml", "--out", "r", "--seed", "1")
 	recorded, err := result.Read(filepath.Join(c.work, "r"))
 	if err != nil {
@@ -192,7 +209,7 @@ func (c *clusters) begin(name string, blocks int) (p *exec.Process, args []strin
 	c.write(name+".yaml", fmt.Sprintf(`name: %s
 testbed: kubernetes
 workloads: [{name: tcp_rr, message_bytes: [64]}]
-sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: %d, max_blocks: %d}
+sampling: {slices: 8, seconds: 0.1, warmup_seconds: 0.05, explain_seconds: 0.1, min_blocks: %d, max_blocks: %d}
 `, name, blocks, blocks))
 	args = []string{"run", "examples/" + name + ".yaml", "--kubeconfig", "examples/bridge.kubeconfig", "--out", name}
 	p, err := c.runner.StartPiped(c.t.Context(), c.command(args...))

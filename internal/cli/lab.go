@@ -37,13 +37,13 @@ attached by real CNI ADDs. Nothing is created in the machine's own namespace.
 The next command removes what a killed run left. The state of labs is in
 /run/cnibench, or in the folder that CNIBENCH_STATE_DIR names.`,
 		Example: `  cnibench lab up --network flannel/vxlan
-  cnibench lab exec node1-pod1 -- ping -c 1 10.244.2.2
+  cnibench lab exec node1-pod1 -- ip address
   cnibench lab down --all`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(labUp(stdout, stderr), labList(stdout, stderr), labExec(stderr), labDown(stderr),
-		labFreeze(true, stderr), labFreeze(false, stderr), labHold(), labDoor())
+		labFreeze(true, stderr), labFreeze(false, stderr), labHold(), labRelay())
 	return cmd
 }
 

@@ -121,16 +121,16 @@ func labHold() *cobra.Command {
 	}
 }
 
-// labDoor leads from this machine's loopback to an API server. People have no
+// labRelay leads from this machine's loopback to an API server. People have no
 // use for it.
-func labDoor() *cobra.Command {
+func labRelay() *cobra.Command {
 	return &cobra.Command{
-		Use:     "door ADDRESS",
+		Use:     "relay ADDRESS",
 		Short:   "lead connections to a lab's API server; runs until the lab goes (internal)",
-		Example: "  cnibench lab door 127.0.0.1:6443   # started by a lab",
+		Example: "  cnibench lab relay 127.0.0.1:6443   # started by a lab",
 		Hidden:  true,
 		Args:    usageArgs(cobra.ExactArgs(1)),
-		RunE:    func(cmd *cobra.Command, args []string) error { return labkubernetes.Door(cmd.Context(), args[0]) },
+		RunE:    func(cmd *cobra.Command, args []string) error { return labkubernetes.Relay(cmd.Context(), args[0]) },
 	}
 }
 

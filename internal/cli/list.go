@@ -127,12 +127,24 @@ func listWorkloads() []listed {
 		for _, t := range spec.Needs {
 			row.Needs = append(row.Needs, t.Name)
 			if _, err := exec.LookPath(t.Name); err != nil {
-				row.Missing = append(row.Missing, t.Name+" is not installed: apt-get install "+t.Package)
+				row.lacks(t)
 			}
 		}
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// lacks adds a program that is not installed. Those that one build has are one line.
+func (r *listed) lacks(t workload.Tool) {
+	why := " not installed: " + t.Install()
+	for i, m := range r.Missing {
+		if names, found := strings.CutSuffix(m, why); found && t.Cure != "" {
+			r.Missing[i] = strings.TrimSuffix(strings.TrimSuffix(names, " is"), " are") + ", " + t.Name + " are" + why
+			return
+		}
+	}
+	r.Missing = append(r.Missing, t.Name+" is"+why)
 }
 
 // writeNetworks shows what a network is, how its packets look on the wire and

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -19,12 +20,14 @@ import (
 	"github.com/cnibench/cnibench/internal/live"
 )
 
-// long is a campaign that goes on for some seconds.
-const long = `name: growing
+// growing is a campaign of so many blocks of so many slices: some seconds.
+func growing(blocks, slices int) string {
+	return fmt.Sprintf(`name: growing
 networks: [host, bridge]
 workloads: [{name: tcp_rr}]
-sampling: {seconds: 0.05, warmup_seconds: 0.01, min_blocks: 30, max_blocks: 30}
-`
+sampling: {slices: %d, warmup_seconds: 0.01, explain_seconds: 0.05, min_blocks: %d, max_blocks: %d}
+`, slices, blocks, blocks)
+}
 
 // liveURL waits until the run has said where its report is.
 func (r *started) liveURL(t *testing.T) string {
@@ -104,9 +107,10 @@ func noListener(t *testing.T, address string) {
 // TestLiveReport reads the report of a real run while it grows; when the run has
 // ended there is no trace of it.
 func TestLiveReport(t *testing.T) {
+	t.Parallel()
 	s := newSurvivor(t)
 	before := labtest.TakeTrace(t, s.ours)
-	s.write(long)
+	s.write(growing(60, 10)) // long enough for two pages, of which each takes at most a fiftieth of the time
 	run := s.start(s.command("run", s.campaign(), "--out", s.out, "--live"))
 	address := run.liveURL(t)
 	var counts []int
@@ -135,9 +139,10 @@ func TestLiveReport(t *testing.T) {
 // TestLiveReportOfAKilledRun: a killed run leaves nobody who listens, and goes
 // on as any other.
 func TestLiveReportOfAKilledRun(t *testing.T) {
+	t.Parallel()
 	s := newSurvivor(t)
 	before := labtest.TakeTrace(t, s.ours)
-	s.write(long)
+	s.write(growing(30, 8))
 	run := s.start(s.command("run", s.campaign(), "--out", s.out, "--live"))
 	address := run.liveURL(t)
 	watchLive(t.Context(), t, address, func(now live.Status) bool { return now.Version > 0 })

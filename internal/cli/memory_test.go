@@ -13,6 +13,7 @@ import (
 // TestOutOfMemoryInMidSample: a sample whose agent or tool the kernel kills for lack of
 // memory fails with that reason, and the next one is sound.
 func TestOutOfMemoryInMidSample(t *testing.T) {
+	t.Parallel()
 	fault.NeedsMemory(t)
 	labtest.Tool(t, "iperf3", "iperf3")
 	b := newBrokenLab(t)
@@ -29,7 +30,7 @@ func TestOutOfMemoryInMidSample(t *testing.T) {
 	check("client's agent", rr, func(e testbed.Ends) func() { fault.OutOfMemory(t, b.pid(e.Client)); return nil })
 	tool := faultCell("iperf3", "", "tcp", func(c *result.Cell) { c.MessageBytes, c.Streams, c.RateBitsPerSecond = 1472, 1, 50e6 })
 	check("tool", tool, func(e testbed.Ends) func() {
-		for _, pid := range fault.Children(t, b.pid(e.Server)) {
+		for _, pid := range b.children(b.pid(e.Server)) {
 			fault.OutOfMemory(t, pid)
 		}
 		return nil
@@ -39,6 +40,7 @@ func TestOutOfMemoryInMidSample(t *testing.T) {
 // TestControllerOutOfMemory: a run that the kernel kills for lack of memory loses no
 // sample, and leaves nothing after the next command.
 func TestControllerOutOfMemory(t *testing.T) {
+	t.Parallel()
 	fault.NeedsMemory(t)
 	inCampaign(t, steady, func(s *survivor, _ labtest.Trace) {
 		r := s.run()

@@ -24,6 +24,7 @@ import (
 // with its reason within 5 s, the campaign goes on, and what is measured after
 // the fault is sound.
 func TestFaultsInMidSample(t *testing.T) {
+	t.Parallel()
 	labtest.Root(t)
 	labtest.Tool(t, "ip", "iproute2")
 	for name := range (&brokenLab{}).faults() {
@@ -55,6 +56,7 @@ func toolCells() []result.Cell {
 // sample within 5 s. What a cut path does to a tool is its own affair: most have
 // no limit, so that they are killed 5 s after they should have been through.
 func TestToolFaultsInMidSample(t *testing.T) {
+	t.Parallel()
 	labtest.Root(t)
 	labtest.Tool(t, "ip", "iproute2")
 	for _, w := range []workload.Workload{workload.Iperf3{}, workload.Netperf{}, workload.Sockperf{}, workload.Redis{}, workload.HTTP{}} {
@@ -98,19 +100,14 @@ func TestToolFaultsInMidSample(t *testing.T) {
 // are refused and counted. The sample is none the worse, or fails because they were
 // too many compared with what it measured, and for no other reason.
 func TestStrangersInMidSample(t *testing.T) {
+	t.Parallel()
 	labtest.Root(t)
 	const strangers = 10_000
 	b := newBrokenLab(t)
 	came := make(chan int, len(nativeCells()))
 	records := b.run(nativeCells(), 4, func(e testbed.Ends) func() {
 		client, server := b.pid(e.Client), b.pid(e.Server)
-		network := "udp"
-		port, err := dataPort(server, "tcp")
-		if port != 0 {
-			network = "tcp"
-		} else if err == nil {
-			port, err = dataPort(server, "udp")
-		}
+		network, port, err := b.waitForDataPort(server)
 		n := 0
 		if err == nil {
 			err = netns.Do(netns.NS{Name: "client", Path: fmt.Sprintf("/proc/%d/ns/net", client)}, func() (err error) {
@@ -157,12 +154,25 @@ func TestStrangersInMidSample(t *testing.T) {
 	}
 }
 
+// waitForDataPort waits until an agent's engine serves: on a busy machine that may be late.
+func (b *brokenLab) waitForDataPort(pid int) (network string, port uint16, err error) {
+	for begin := time.Now(); time.Since(begin) < 20*time.Second; time.Sleep(5 * time.Millisecond) {
+		for _, network = range []string{"tcp", "udp"} {
+			if port, err = dataPort(pid, network); port != 0 || err != nil {
+				return network, port, err
+			}
+		}
+	}
+	return network, 0, nil
+}
+
 // within reports whether a value is what a busy machine may make of it.
 func within(v, low, high float64) bool { return v >= low && v <= high }
 
 // TestPortsTaken: where all ports are somebody else's a sample fails with that
 // reason, native and of tools, and the next one is measured.
 func TestPortsTaken(t *testing.T) {
+	t.Parallel()
 	labtest.Root(t)
 	labtest.Tool(t, "iperf3", "iperf3")
 	labtest.Tool(t, "sysctl", "procps")

@@ -29,7 +29,7 @@ func shorter(t *testing.T, path string, replace ...string) string {
 	if !found {
 		t.Fatalf("%s has no sampling", path)
 	}
-	return head + "sampling: {seconds: 0.1, warmup_seconds: 0.02, explain_seconds: 0.1, min_blocks: 2, max_blocks: 2}\n"
+	return head + "sampling: {slices: 8, seconds: 0.1, warmup_seconds: 0.02, explain_seconds: 0.1, min_blocks: 2, max_blocks: 2}\n"
 }
 
 // runShort runs a campaign with a small --for and gives what was recorded. Every sample is
@@ -89,14 +89,21 @@ func TestEncryptionExample(t *testing.T) {
 }
 
 // TestServicesAtScaleExample runs examples/services-at-scale.yaml with fewer services: each
-// record has what a connection's first packet took, and what the set-up of its node took.
+// record has what a connection's first packet took, and what the set-up of its node took, and
+// one service was changed by each proxy.
 func TestServicesAtScaleExample(t *testing.T) {
-	seen := map[string]bool{}
+	seen, changed := map[string]bool{}, map[string]bool{}
 	for _, sample := range runShort(t, shorter(t, "../../examples/services-at-scale.yaml", "[1, 1000, 10000, 30000]", "[50]")) {
 		if sample.Status != result.StatusOK || !sample.Cell.ToService() {
 			continue
 		}
-		if sample.Metrics["latency_p50_seconds"] <= 0 {
+		if sample.Cell.Workload == result.ServiceUpdateName {
+			if sample.Metrics["service_update_mean_seconds"] > 0 {
+				changed[sample.Cell.ServiceProxy] = true
+			}
+			continue
+		}
+		if sample.Metrics["first_packet_p50_seconds"] <= 0 {
 			t.Errorf("%s: no time of a first packet: %v", sample.Cell.Traffic(), sample.Metrics)
 		}
 		if sample.Probes["client_node"][unit.ServicesSetUpSeconds] > 0 {
@@ -106,6 +113,9 @@ func TestServicesAtScaleExample(t *testing.T) {
 	for _, want := range []string{"iptables 50", "nftables 50", "ebpf 50"} {
 		if !seen[want] {
 			t.Errorf("no record says how long %s took to program: %v", want, seen)
+		}
+		if proxy, _, _ := strings.Cut(want, " "); !changed[proxy] {
+			t.Errorf("no record says how long %s took to change one service", proxy)
 		}
 	}
 }
@@ -119,7 +129,7 @@ func TestModernExample(t *testing.T) {
 			measured[sample.Cell.Network] = true
 		}
 	}
-	for _, name := range []string{"host", "bridge", "bridge+bigtcp", "cilium/native", "cilium/native-policy", "calico/ebpf", "flannel/vxlan"} {
+	for _, name := range []string{"host", "bridge", "bridge+bigtcp", "bridge+sidecar", "bridge+node-proxy", "cilium/native", "cilium/native-policy", "calico/ebpf", "flannel/vxlan"} {
 		if !measured[name] {
 			t.Errorf("%s was not measured", name)
 		}

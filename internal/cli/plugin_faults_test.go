@@ -17,6 +17,7 @@ import (
 // TestPluginThatNeverReturns: a run whose CNI plugin hangs can be interrupted, and leaves
 // neither the plugin nor what that has started.
 func TestPluginThatNeverReturns(t *testing.T) {
+	t.Parallel()
 	inCampaign(t, tiny("bridge"), func(s *survivor, _ labtest.Trace) {
 		dir := filepath.Join(s.work, "plugins") // found before the real one
 		if err := os.Mkdir(dir, 0o755); err != nil {
@@ -47,6 +48,7 @@ func TestPluginThatNeverReturns(t *testing.T) {
 // TestTwoRunsOnOneMachine: two runs at the same time neither clear nor take what the other
 // has.
 func TestTwoRunsOnOneMachine(t *testing.T) {
+	t.Parallel()
 	inCampaign(t, tiny("bridge"), func(s *survivor, _ labtest.Trace) {
 		first := s.run()
 		other := filepath.Join(s.work, "other")

@@ -12,18 +12,19 @@ import (
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/report/recommend"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/job"
+	"github.com/cnibench/cnibench/internal/stat/rank"
 )
 
 // questionFlags are those of recommend that say what is asked.
 type questionFlags struct {
-	stat.Question
+	rank.Question
 	goal, profile      string
 	services, policies int
 }
 
 // question is what the flags ask.
-func (f *questionFlags) question(flags *pflag.FlagSet) (stat.Question, error) {
+func (f *questionFlags) question(flags *pflag.FlagSet) (rank.Question, error) {
 	q := f.Question
 	if f.goal == "" {
 		return q, usageError{errors.New("a goal is needed: --for " + strings.Join(goalNames(), "|"))}
@@ -45,15 +46,15 @@ func (f *questionFlags) question(flags *pflag.FlagSet) (stat.Question, error) {
 	if flags.Changed("policies") {
 		q.Policies = &f.policies
 	}
-	q.Goal = stat.Goal(f.goal)
+	q.Goal = rank.Goal(f.goal)
 	var err error
 	q.Job, err = f.job(flags)
 	return q, err
 }
 
 // job reads the profile of the job that the goal hpc is about.
-func (f *questionFlags) job(flags *pflag.FlagSet) (*stat.JobProfile, error) {
-	if stat.Goal(f.goal) != stat.HPC {
+func (f *questionFlags) job(flags *pflag.FlagSet) (*job.Profile, error) {
+	if rank.Goal(f.goal) != rank.HPC {
 		if f.profile != "" {
 			return nil, usageError{errors.New("--profile is for --for hpc")}
 		}
@@ -71,11 +72,11 @@ func (f *questionFlags) job(flags *pflag.FlagSet) (*stat.JobProfile, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
-	job := stat.JobProfile{Name: p.Name, Ranks: p.Ranks, RanksPerNode: p.RanksPerNode, ComputeSeconds: p.ComputeSeconds}
+	work := job.Profile{Name: p.Name, Ranks: p.Ranks, RanksPerNode: p.RanksPerNode, ComputeSeconds: p.ComputeSeconds}
 	for _, o := range p.Operations {
-		job.Operations = append(job.Operations, stat.JobOperation{Operation: o.Operation, Algorithm: o.Algorithm, MessageBytes: o.MessageBytes, Count: float64(o.Count)})
+		work.Operations = append(work.Operations, job.Operation{Operation: o.Operation, Algorithm: o.Algorithm, MessageBytes: o.MessageBytes, Count: float64(o.Count)})
 	}
-	return &job, nil
+	return &work, nil
 }
 
 func recommendCommand(stdout io.Writer) *cobra.Command {
@@ -129,23 +130,23 @@ predicted from the round trips of tcp_rr. The rules are in docs/recommend.md.`,
 
 func goalNames() []string {
 	var out []string
-	for _, g := range stat.Goals() {
+	for _, g := range rank.Goals() {
 		out = append(out, string(g))
 	}
 	return out
 }
 
 // recommendDir answers a question from a result directory.
-func recommendDir(dir string, q stat.Question) (stat.Recommendation, *result.Environment, error) {
+func recommendDir(dir string, q rank.Question) (rank.Recommendation, *result.Environment, error) {
 	rec, c, err := describe(dir)
 	if err != nil {
-		return stat.Recommendation{}, nil, err
+		return rank.Recommendation{}, nil, err
 	}
 	var samples []result.Sample
 	if _, err := result.Each(dir, func(s *result.Sample) { samples = append(samples, *s) }); err != nil {
-		return stat.Recommendation{}, nil, err
+		return rank.Recommendation{}, nil, err
 	}
-	out, err := stat.Recommend(samples, analysisOptions(c, environmentOf(rec)), q)
+	out, err := rank.Recommend(samples, analysisOptions(c, environmentOf(rec)), q)
 	if err != nil {
 		return out, nil, fmt.Errorf("%s: %w", dir, err)
 	}

@@ -17,6 +17,8 @@ import (
 	"github.com/cnibench/cnibench/internal/report/screen"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
+	"github.com/cnibench/cnibench/internal/stat/stopping"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -139,12 +141,12 @@ func environmentOf(rec result.Recorded) result.Environment {
 
 // analysisOptions says to the statistics what only other packages know: the
 // rates of links, the primary metric of workloads.
-func analysisOptions(c campaign.Campaign, env result.Environment) stat.Options {
-	return stat.Options{
+func analysisOptions(c campaign.Campaign, env result.Environment) dataset.Options {
+	return dataset.Options{
 		Confidence: c.Sampling.Confidence, TargetRelativeHalfwidth: c.Sampling.TargetRelativeHalfwidth,
 		UntilRanked: c.Sampling.Until == campaign.UntilRanks,
 		MinBlocks:   c.Sampling.MinBlocks, MaxBlocks: c.Sampling.MaxBlocks,
-		LinkRate: linkRate, Primary: primary, Ladder: ladderOf, Instructions: instructionsOf, Environment: env,
+		LinkRate: linkRate, Primary: primary, Ladder: ladderOf, Instructions: instructionsOf(env), Environment: env,
 	}
 }
 
@@ -152,12 +154,22 @@ func analysisOptions(c campaign.Campaign, env result.Environment) stat.Options {
 const smallMessage = 64
 
 // instructionsOf is how many a cell takes per packet or transaction, where that was
-// counted.
-func instructionsOf(cell result.Cell) (float64, bool) {
-	if cell.MessageBytes != smallMessage || cell.ResponseBytes != 0 || cell.Streams > 1 || cell.Direction != "" || cell.MTU != 1500 || cell.Services > 0 || cell.Policies > 0 || cell.Family != "" {
-		return 0, false
+// counted: in a lab, with messages of 64 bytes, one stream and nothing else to do. A switch
+// that ran in user space was not counted: its packets take another path.
+func instructionsOf(env result.Environment) func(result.Cell) (float64, bool) {
+	return func(cell result.Cell) (float64, bool) {
+		counting := result.Cell{
+			Network: cell.Network, Path: cell.Path, Placement: cell.Placement, Link: cell.Link, Profile: cell.Profile, MTU: 1500,
+			Workload: cell.Workload, MessageBytes: smallMessage, CongestionControl: cell.CongestionControl, CPUs: cell.CPUs,
+		}
+		if cell.Streams == 1 {
+			counting.Streams = 1
+		}
+		if cell != counting || env.Networks[cell.Network].InUserSpace() {
+			return 0, false
+		}
+		return counted(cell.Network, cell.Workload, cell.Placement)
 	}
-	return counted(cell.Network, cell.Workload, cell.Placement)
 }
 
 // primary is the metric that a cell's efficiency is about.
@@ -170,10 +182,10 @@ func primary(cell result.Cell) string {
 }
 
 // stoppingRule is the stopping rule of a campaign.
-type stoppingRule struct{ *stat.Watch }
+type stoppingRule struct{ *stopping.Watch }
 
 func newStoppingRule(c campaign.Campaign) stoppingRule {
-	return stoppingRule{stat.NewWatch(analysisOptions(c, result.Environment{}))}
+	return stoppingRule{stopping.NewWatch(analysisOptions(c, result.Environment{}))}
 }
 
 // Done gives the cells whose efficiencies are known well enough.

@@ -103,6 +103,7 @@ func holdReproduction(t *testing.T, id string, r paper.Reproduction) {
 
 // TestASixthPaper: a stranger's folder is measured without a line of Go.
 func TestASixthPaper(t *testing.T) {
+	t.Parallel()
 	labtest.Root(t)
 	dir := t.TempDir()
 	for name, text := range sixthPaper() {

@@ -14,6 +14,7 @@ import (
 
 // Every line that a real run writes is a record as design and schema state it.
 func TestRecordsMatchTheirSchema(t *testing.T) {
+	t.Parallel()
 	labtest.Root(t)
 	schema, err := jsonschema.NewCompiler().Compile("../../docs/samples.schema.json")
 	if err != nil {
@@ -30,7 +31,7 @@ workloads:
   - {name: udp_stream, message_bytes: [64], rate_bits_per_second: [1000000]}
   - {name: tcp_rr, message_bytes: [64]}
 families: [ipv4, ipv6]
-sampling: {seconds: 0.1, warmup_seconds: 0.05, min_blocks: 2, max_blocks: 2}
+sampling: {slices: 8, seconds: 0.1, warmup_seconds: 0.05, explain_seconds: 0.1, min_blocks: 2, max_blocks: 2}
 `
 	if err := os.WriteFile(campaign, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

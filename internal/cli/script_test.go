@@ -3,6 +3,7 @@ package cli_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,9 +23,21 @@ var built string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
+// besideEachOther is how many tests run at the same time unless -parallel says otherwise.
+// Most of them wait: for samples of a fixed length, for a fault to be noticed. Tests of a
+// farm of hosts are not among them: Ansible keeps all processors busy.
+const besideEachOther = "2"
+
 func run(m *testing.M) int {
 	if len(os.Args) == 4 && os.Args[1] == relayName {
 		return relay(os.Args[2], os.Args[3])
+	}
+	if err := manyAtOnce(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if os.Mkdir("/run/sshd", 0o755) == nil { // what the service of sshd would make
+		defer os.Remove("/run/sshd")
 	}
 	dir, err := os.MkdirTemp("", "cnibench-test-")
 	if err == nil {
@@ -47,8 +60,21 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
+// manyAtOnce sets -parallel where the command line does not.
+func manyAtOnce() error {
+	const name = "test.parallel"
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
+	if given {
+		return nil
+	}
+	return flag.Set(name, besideEachOther)
+}
+
 // The command line is specified by testdata/script/*.txtar.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "../../testdata/script",
 		Setup: func(env *testscript.Env) error {

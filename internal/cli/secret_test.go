@@ -11,6 +11,7 @@ import (
 // A run with a CNI plugin that is killed fails that network's cells. The user's
 // environment is in no file that the run wrote, and in nothing that it printed.
 func TestSecretsOfTheEnvironmentStayThere(t *testing.T) {
+	t.Parallel()
 	s := newSurvivor(t)
 	plugin := filepath.Join(s.work, "plugins", "bridge") // found before the real one
 	if err := os.Mkdir(filepath.Dir(plugin), 0o755); err != nil {

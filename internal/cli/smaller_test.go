@@ -13,6 +13,7 @@ import (
 
 // Every command clears what a killed one left, those too that only look.
 func TestLookingClearsKilledLabs(t *testing.T) {
+	t.Parallel()
 	for _, look := range [][]string{{"lab", "list"}, {"lab", "exec", "node1-pod1", "--", "true"}} {
 		inCampaign(t, steady, func(s *survivor, before labtest.Trace) {
 			r := s.run()
@@ -34,6 +35,7 @@ func TestLookingClearsKilledLabs(t *testing.T) {
 // A run that is resumed on another machine would mix its samples with those of
 // the first.
 func TestResumeElsewhereIsRefused(t *testing.T) {
+	t.Parallel()
 	inCampaign(t, steady, func(s *survivor, _ labtest.Trace) {
 		r := s.run()
 		s.middle(r)

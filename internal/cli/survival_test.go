@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -21,7 +22,8 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// survivor is one campaign that something is done to.
+// survivor is one campaign that something is done to. Several can run at the same time: each
+// has folders, labs and a program of its own.
 type survivor struct {
 	t      *testing.T
 	runner *exec.Runner
@@ -33,7 +35,7 @@ type survivor struct {
 	flags []string
 
 	mu   sync.Mutex
-	labs map[string]bool // that were seen standing
+	labs map[string]bool // that were seen running
 }
 
 func newSurvivor(t *testing.T) *survivor {
@@ -43,9 +45,13 @@ func newSurvivor(t *testing.T) *survivor {
 	work := labtest.OpenTempDir(t)
 	s := &survivor{
 		t: t, runner: exec.NewRunner(), work: work, out: filepath.Join(work, "r"), labs: map[string]bool{},
-		ours: labtest.Ours{Dir: filepath.Join(work, "labs"), Program: filepath.Join(built, "cnibench")},
+		// A link of its own, by which its processes are found.
+		ours: labtest.Ours{Dir: filepath.Join(work, "labs"), Program: filepath.Join(work, "cnibench")},
 	}
 	t.Cleanup(s.runner.Close)
+	if err := os.Link(filepath.Join(built, "cnibench"), s.ours.Program); err != nil { // in one file system: both are temporary files
+		t.Fatal(err)
+	}
 	return s
 }
 
@@ -55,7 +61,7 @@ func tiny(network string) string {
 	return fmt.Sprintf(`name: tiny
 networks: [host, %s]
 workloads: [{name: tcp_rr}]
-sampling: {seconds: 0.05, warmup_seconds: 0.01, min_blocks: 3, max_blocks: 3}
+sampling: {slices: 8, warmup_seconds: 0.01, explain_seconds: 0.05, min_blocks: 3, max_blocks: 3}
 `, network)
 }
 
@@ -120,7 +126,7 @@ func (s *survivor) start(c exec.Cmd) *started {
 	return r
 }
 
-// lookForLabs notes which labs stand.
+// lookForLabs notes which labs are up.
 func (s *survivor) lookForLabs() {
 	entries, err := os.ReadDir(s.ours.Dir)
 	if err != nil {
@@ -195,7 +201,7 @@ func (s *survivor) lines() []string {
 }
 
 // finished checks that what is recorded is the plan: every sample measured,
-// none twice, and all that was there before is there still, in its place.
+// none twice, and all that existed before exists still, unchanged.
 func (s *survivor) finished(before []string) {
 	s.t.Helper()
 	rec, err := result.Read(s.out)
@@ -206,12 +212,19 @@ func (s *survivor) finished(before []string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	unsupported := map[result.Cell]bool{}
+	for _, sample := range rec.Samples {
+		if sample.Status == result.StatusUnsupported {
+			unsupported[sample.Cell] = true
+		}
+	}
+	active := func(cell int) bool { return !unsupported[p.Cells[cell]] }
 	const retries = 1
 	if err := p.Check(rec.Samples, retries); err != nil {
 		s.t.Errorf("records that are not the plan's: %v", err)
 	}
 	for b := 1; b <= p.MaxBlocks; b++ {
-		if left := plan.Remaining(p.Block(b, nil), rec.Samples, retries); len(left) > 0 {
+		if left := plan.Remaining(p.Block(b, active), rec.Samples, retries); len(left) > 0 {
 			s.t.Errorf("block %d lacks %v", b, left)
 		}
 	}
@@ -263,51 +276,77 @@ func (s *survivor) victims(word string) []int {
 	return pids
 }
 
-// TestSurvivesKills kills, a hundred times, the controller, an agent or a tool
-// of a small campaign at a random moment, from the building of the lab to the
-// report. Each is followed by --resume.
+// TestSurvivesKills kills, a hundred times, and in make test-all three hundred times, the
+// controller, an agent or a tool of a small campaign at a random moment, from the building
+// of the lab to the report. Each is followed by --resume.
 func TestSurvivesKills(t *testing.T) {
+	t.Parallel()
 	labtest.Root(t)
 	labtest.Tool(t, "iperf3", "iperf3")
 	networks := []string{"bridge", "flannel/vxlan", "calico/direct", "macvlan", "flannel/host-gw"}
 	for _, victim := range []struct {
-		name  string
-		times int
-		kill  func(s *survivor, r *rand.Rand, i int) bool
+		name       string
+		times, all int
+		kill       func(s *survivor, r *rand.Rand, i int) bool
 	}{
-		{"controller", 60, func(s *survivor, r *rand.Rand, i int) bool {
+		{"controller", 60, 180, func(s *survivor, r *rand.Rand, i int) bool {
 			s.write(tiny(networks[i%len(networks)]))
 			run := s.run()
 			return s.killController(run, r)
 		}},
-		{"agent", 30, func(s *survivor, r *rand.Rand, i int) bool {
+		{"agent", 30, 90, func(s *survivor, r *rand.Rand, i int) bool {
 			s.write(tiny(networks[i%len(networks)]))
 			return s.killPart("agent", time.Duration(r.IntN(500))*time.Millisecond, r)
 		}},
-		{"tool", 10, func(s *survivor, r *rand.Rand, _ int) bool {
+		{"tool", 10, 30, func(s *survivor, r *rand.Rand, _ int) bool {
 			s.write(withTool)
 			return s.killPart("iperf3", time.Duration(r.IntN(1000))*time.Millisecond, r)
 		}},
 	} {
 		t.Run(victim.name, func(t *testing.T) {
-			killed := 0
-			for i := 0; killed < victim.times; i++ {
-				if i > 2*victim.times {
-					t.Fatalf("only %d of %d tries came before the end of the campaign", killed, i)
-				}
-				t.Run(fmt.Sprint(i), func(t *testing.T) {
-					s := newSurvivor(t)
-					before := labtest.TakeTrace(t, s.ours)
-					if victim.kill(s, rand.New(rand.NewPCG(5, uint64(i))), i) {
-						killed++
-						t.Logf("killed with %d records", len(s.lines()))
+			t.Parallel()
+			try := func(t *testing.T, i int) bool {
+				s := newSurvivor(t)
+				before := labtest.TakeTrace(t, s.ours)
+				killed := victim.kill(s, rand.New(rand.NewPCG(5, uint64(i))), i)
+				t.Logf("killed %v with %d records", killed, len(s.lines()))
+				s.resumed()
+				s.leavesNothing(before)
+				return killed
+			}
+			from := killTimes(t, 0, victim.times, try)
+			t.Run("all", func(t *testing.T) {
+				labtest.Long(t)
+				killTimes(t, from, victim.all-victim.times, try)
+			})
+		})
+	}
+}
+
+// killTimes tries until so many tries, which are numbered, came before the end of the
+// campaign. It gives the number after the last. Tries run at the same time.
+func killTimes(t *testing.T, from, times int, try func(t *testing.T, i int) bool) int {
+	t.Helper()
+	var killed atomic.Int32
+	i := from
+	for int(killed.Load()) < times {
+		if i-from > 2*times {
+			t.Fatalf("only %d of %d tries came before the end of the campaign", killed.Load(), i-from)
+		}
+		begin, end := i, i+times-int(killed.Load())
+		i = end
+		t.Run(fmt.Sprintf("from %d", begin), func(t *testing.T) { // ends when all of its tries have
+			for nth := begin; nth < end; nth++ {
+				t.Run(fmt.Sprint(nth), func(t *testing.T) {
+					t.Parallel()
+					if try(t, nth) {
+						killed.Add(1)
 					}
-					s.resumed()
-					s.leavesNothing(before)
 				})
 			}
 		})
 	}
+	return i
 }
 
 // killController kills it at a random moment of the time that a campaign takes:

@@ -79,7 +79,7 @@ func (a *away) victims() []victim {
 // push kills a push of records: the database then has all of them or none, and the next
 // push adds what is missing.
 func (a *away) push(t *testing.T, r *rand.Rand) bool {
-	s := atTheSameTime(t)
+	s := newSurvivor(t)
 	before := labtest.TakeTrace(t, s.ours)
 	if err := os.CopyFS(s.out, os.DirFS("../result/testdata/v1")); err != nil {
 		t.Fatal(err)
@@ -148,10 +148,10 @@ func (a *away) onCluster(t *testing.T) (*survivor, *kubetest.Cluster) {
 	t.Cleanup(func() { debug.SetGCPercent(100) }) // agents in this process stop the collector
 	c := kubetest.New("a", "b")
 	c.Version = a.version
-	s := atTheSameTime(t)
+	s := newSurvivor(t)
 	s.flags = []string{"--kubeconfig", c.Serve(t)}
 	s.write("name: cluster\ntestbed: kubernetes\nworkloads: [{name: tcp_rr, message_bytes: [64]}]\n" +
-		"sampling: {seconds: 0.03, warmup_seconds: 0.01, min_blocks: 2, max_blocks: 2}\n")
+		"sampling: {slices: 8, warmup_seconds: 0.01, explain_seconds: 0.05, min_blocks: 2, max_blocks: 2}\n")
 	return s, c
 }
 
@@ -210,7 +210,7 @@ func (a *away) pod(t *testing.T, r *rand.Rand) bool {
 		}
 		if len(pods.Items) > 0 && r.IntN(2) == 0 {
 			gone := pods.Items[r.IntN(len(pods.Items))]
-			// It may be gone by itself.
+			// It may be gone on its own.
 			_ = c.API.CoreV1().Pods(name).Delete(t.Context(), gone.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(gone.UID))})
 		}
 	}

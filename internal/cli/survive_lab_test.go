@@ -24,7 +24,7 @@ func tiniest(network string) string {
 	return fmt.Sprintf(`name: tiniest
 networks: [host, %s]
 workloads: [{name: tcp_rr}]
-sampling: {seconds: 0.03, warmup_seconds: 0.01, min_blocks: 2, max_blocks: 2}
+sampling: {slices: 8, warmup_seconds: 0.01, explain_seconds: 0.05, min_blocks: 2, max_blocks: 2}
 `, network)
 }
 
@@ -36,7 +36,7 @@ func anyNetwork(r *rand.Rand) string {
 // onLab is a try on a lab: kill, the next command, and a look at the machine.
 func onLab(kill func(s *survivor, r *rand.Rand) bool, again func(s *survivor)) func(*testing.T, *rand.Rand) bool {
 	return func(t *testing.T, r *rand.Rand) bool {
-		s := atTheSameTime(t)
+		s := newSurvivor(t)
 		before := labtest.TakeTrace(t, s.ours)
 		killed := kill(s, r)
 		t.Logf("%d records", len(s.lines()))

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -128,19 +127,6 @@ func number(t *testing.T, name string, unset int) int {
 		t.Fatalf("%s is %q, want a number", name, text)
 	}
 	return n
-}
-
-// atTheSameTime makes a survivor that runs at the same time as others. Its program is a link of
-// its own, by which its processes are found.
-func atTheSameTime(t *testing.T) *survivor {
-	t.Helper()
-	s := newSurvivor(t)
-	own := filepath.Join(s.work, "cnibench")
-	if err := os.Link(s.ours.Program, own); err != nil { // in one file system: both are temporary files
-		t.Fatal(err)
-	}
-	s.ours.Program = own
-	return s
 }
 
 // killAfter kills a program a while after its start, and reports whether it still ran.

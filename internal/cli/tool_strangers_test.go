@@ -17,6 +17,7 @@ import (
 // TestStrangerInAToolsRecord: a stranger who is connected to the server of a published tool
 // when its sample ends is in the record; a sample without one has no such warning.
 func TestStrangerInAToolsRecord(t *testing.T) {
+	t.Parallel()
 	labtest.Tool(t, "nginx", "nginx-light")
 	labtest.Tool(t, "wrk", "wrk")
 	b := newBrokenLab(t)

@@ -28,7 +28,7 @@ type Status string
 const (
 	OK      Status = "ok"
 	Missing Status = "missing"
-	// Limited is there, but what it measures or carries is worth less.
+	// Limited exists, but what it measures or carries is worth less.
 	Limited Status = "limited"
 )
 

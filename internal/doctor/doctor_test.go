@@ -167,8 +167,8 @@ func TestCanRunLab(t *testing.T) {
 	}
 }
 
-// This machine, whatever it is: every check says what was read, all that is not
-// there says what it is for or how it is fixed, and no line but a cure is
+// This machine, whatever it is: every check says what was read, all that is
+// missing says what it is for or how it is fixed, and no line but a cure is
 // longer than a terminal.
 func TestThisMachine(t *testing.T) {
 	checks := Run(t.Context(), Options{Out: t.TempDir()})

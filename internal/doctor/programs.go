@@ -81,13 +81,21 @@ func (o Options) tools(ctx context.Context, runner *exec.Runner) []Check {
 		for _, t := range w.Needs {
 			i, seen := at[t.Name]
 			if !seen {
+				c := lookForTool(ctx, runner, t)
+				if c.Status == Missing && t.Cure != "" {
+					if i, seen = at[t.Cure]; seen { // one build has both
+						checks[i].Detail += ", nor is " + t.Name
+						continue
+					}
+					at[t.Cure] = len(checks)
+				}
 				i = len(checks)
 				at[t.Name] = i
-				checks = append(checks, lookForTool(ctx, runner, t))
-			} else {
-				checks[i].NeededFor += ", "
+				checks = append(checks, c)
 			}
-			checks[i].NeededFor += w.Name
+			if !slices.Contains(strings.Split(checks[i].NeededFor, ", "), w.Name) {
+				checks[i].NeededFor = strings.TrimPrefix(checks[i].NeededFor+", "+w.Name, ", ")
+			}
 		}
 	}
 	return checks
@@ -98,7 +106,10 @@ func lookForTool(ctx context.Context, runner *exec.Runner, t workload.Tool) Chec
 	path, err := exec.LookPath(t.Name)
 	switch {
 	case err != nil:
-		c.Status, c.Detail, c.Cure = Missing, "not in PATH", "apt-get install "+t.Package+"   # or, in a clone, all tools: make tools"
+		c.Status, c.Detail, c.Cure = Missing, "not in PATH", t.Install()
+		if t.Cure == "" {
+			c.Cure += "   # or, in a clone, all tools: make tools"
+		}
 	case len(t.Version) == 0:
 		c.Detail = path
 	default:

@@ -153,7 +153,7 @@ func (r *Runner) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for cmd := range r.running {
-		_ = killGroup(cmd) // it may have ended by itself just now
+		_ = killGroup(cmd) // it may have ended on its own just now
 	}
 }
 

@@ -118,7 +118,7 @@ func Children(t testing.TB, pid int) []int {
 	return all
 }
 
-// Clock is one that a test sets: it stands still until Jump. Its methods may be called
+// Clock is one that a test sets: it stops until Jump. Its methods may be called
 // from many goroutines at once.
 type Clock struct {
 	mu sync.Mutex

@@ -72,7 +72,7 @@ func TestDiskForgets(t *testing.T) {
 	}
 }
 
-// TestRenameIsWhole: before the folder is synced the old or the new file is there, also
+// TestRenameIsWhole: before the folder is synced the old or the new file exists, also
 // where the new one's other name was never on the disk.
 func TestRenameIsWhole(t *testing.T) {
 	d := NewDisk("/r")

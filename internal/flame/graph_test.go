@@ -75,7 +75,7 @@ func TestGraphsStaySmall(t *testing.T) {
 			nodes, unread, samples = nodes+len(x.Nodes), unread+x.Unread, samples+x.Samples
 			for i, n := range x.Nodes {
 				if n.Depth > 0 && (i == 0 || x.Nodes[i-1].Depth < n.Depth-1) {
-					t.Fatalf("node %d stands below none", i)
+					t.Fatalf("node %d is below none", i)
 				}
 			}
 		}

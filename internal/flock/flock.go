@@ -51,7 +51,7 @@ func Open(path string) (*os.File, error) {
 
 // Lock opens and locks a folder, and waits up to wait for another that has the
 // lock; then the error is an ErrHeld that names the holder. fs.ErrNotExist: the
-// folder is not there, or went before it was locked.
+// folder does not exist, or went before it was locked.
 func Lock(path string, wait time.Duration) (*os.File, error) {
 	f, err := Open(path)
 	if err != nil {

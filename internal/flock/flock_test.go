@@ -31,7 +31,7 @@ func TestLockIsExclusiveAndNamesItsHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Lock(filepath.Join(dir, "absent"), 0); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a folder that is not there: %v", err)
+		t.Errorf("a folder that does not exist: %v", err)
 	}
 }
 

@@ -111,7 +111,7 @@ func pulled(t *testing.T, layer v1.Layer) map[string][]byte {
 }
 
 // A registry without https is refused unless http was allowed, also on loopback, where
-// the library would use it by itself.
+// the library would use it on its own.
 func TestPushNeedsHTTPS(t *testing.T) {
 	requests := 0
 	address := serve(t, func(http.ResponseWriter, *http.Request) bool { requests++; return false })

@@ -173,7 +173,7 @@ func TestDeniedListsAllAtOnce(t *testing.T) {
 	}
 }
 
-// Two people's bindings stand beside each other, and names are such as a cluster
+// Two people's bindings exist next to each other, and names are such as a cluster
 // takes.
 func TestBindings(t *testing.T) {
 	_, alice := printed(t, RBAC{User: "https://login/alice"})

@@ -54,7 +54,7 @@ func kindnet() detector {
 func awsVPC() detector {
 	return detector{name: "aws-vpc-cni", agents: []string{"aws-node"}, read: func(e *evidence, n *Network) {
 		n.Mode.Encapsulation, n.Mode.Routing = "none", "VPC"
-		n.lacks("encryption", "none by the network; some instances encrypt between each other by themselves")
+		n.lacks("encryption", "none by the network; some instances encrypt between each other on their own")
 		if e.flag("aws-eks-nodeagent", "enable-network-policy") == "true" {
 			n.Mode.PolicyEngine = "aws (eBPF)"
 			return

@@ -97,7 +97,7 @@ func (c *Client) stream(ctx context.Context, in Target, argv []string, s Streams
 }
 
 // Wait waits for the program's end and says how it came, with the end of what it
-// wrote to stderr; nil: by itself, with status 0.
+// wrote to stderr; nil: on its own, with status 0.
 func (p *Process) Wait() error {
 	<-p.done
 	if p.err == nil {

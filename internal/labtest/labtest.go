@@ -1,6 +1,6 @@
 // Package labtest says what a test needs of the machine. Where that is missing
 // the test is skipped with the reason; in CI as root (CNIBENCH_CI=1) only a
-// kernel that lacks a feature may skip a test, all else fails it.
+// kernel that lacks a feature may skip a test, or Long, all else fails it.
 package labtest
 
 import (
@@ -33,6 +33,18 @@ func Root(t testing.TB) {
 
 // Quick reports whether this is `make quick`: only tests that need nothing of the machine.
 func Quick() bool { return os.Getenv("CNIBENCH_QUICK") == "1" }
+
+// LongReason is why a test was skipped that takes long: the machine lacks nothing.
+const LongReason = "long: make test-all runs it"
+
+// Long skips a test that takes long, except in `make test-all` (CNIBENCH_ALL=1). A shorter one
+// proves the same, or most of it.
+func Long(t testing.TB) {
+	t.Helper()
+	if os.Getenv("CNIBENCH_ALL") != "1" {
+		t.Skip(LongReason)
+	}
+}
 
 // Tool skips a test that needs a program of a Debian package; in CI it fails. `make quick`
 // leaves such tests out.

@@ -33,8 +33,9 @@ type Ours struct {
 	Program string
 }
 
-// foreign is what other tests make in their namespaces' folder.
-var foreign = regexp.MustCompile(`/cnb-|/run/netns|/run/cnibench`)
+// foreign is what other tests make in their namespaces' folder, and the folder that the first
+// mount of any program on a machine makes.
+var foreign = regexp.MustCompile(`/cnb-|/run/netns|/run/cnibench|/run/mount/`)
 
 // LeavesNothing runs f and compares the machine before and after. f gives the
 // labs that it made, as far as they are known.
@@ -198,8 +199,11 @@ func (o Ours) PIDs(t testing.TB) []int {
 		if _, err := fmt.Sscanf(e.Name(), "%d", &pid); err != nil || pid == os.Getpid() {
 			continue
 		}
-		// A process that has ended meanwhile has neither.
-		program, _ := os.Readlink(filepath.Join("/proc", e.Name(), "exe"))
+		program, err := os.Readlink(filepath.Join("/proc", e.Name(), "exe"))
+		if err != nil {
+			continue // one of the kernel's, or it has ended
+		}
+		// One that has ended meanwhile has neither.
 		environ, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
 		argv, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
 		if program == o.Program || strings.Contains(string(argv), o.Dir+"/") || strings.Contains(string(environ), o.Dir+"/") || strings.Contains("\x00"+string(environ), mark) {

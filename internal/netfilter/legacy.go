@@ -35,7 +35,7 @@ func ParseLegacy(text string) (Ruleset, error) {
 			if name, one, err = parseRule(line); err == nil {
 				i, ok := at[name]
 				if !ok {
-					err = fmt.Errorf("chain %s is not there", name)
+					err = fmt.Errorf("chain %s does not exist", name)
 					break
 				}
 				r.Chains[i].Rules = append(r.Chains[i].Rules, one)

@@ -16,7 +16,7 @@ type Ruleset struct{ Chains []Chain }
 type Chain struct {
 	// Table distinguishes tables of the same name: "ip filter", "legacy filter".
 	Table, Name string
-	// Base reports that the kernel enters the chain by itself.
+	// Base reports that the kernel enters the chain on its own.
 	Base bool
 	// Policy is how many packets came to the end of a base chain; nil where the
 	// kernel does not count them.
@@ -269,7 +269,7 @@ func (w *walk) share(k key) (float64, error) {
 	w.left[k] = 0 // chains cannot call themselves
 	c, ok := w.of[k]
 	if !ok {
-		return 0, fmt.Errorf("%w: chain %s %s is not there", ErrNotCounted, k.table, k.name)
+		return 0, fmt.Errorf("%w: chain %s %s does not exist", ErrNotCounted, k.table, k.name)
 	}
 	entered, err := w.enters(c)
 	if err != nil {

@@ -40,6 +40,7 @@ func Features() []Feature {
 		TBF(), HTB(), Netem(), FQ(), FQCoDel(), Clsact(),
 		IPv6(), IPTables(), NFTables(), IPSet(), Conntrack(),
 		BPFAtDevice(), BPFRedirect(), BPFSockmap(), BPFSocketAddress(), Cgroup2(), BigTCP(),
+		Netkit(), Flowtable(),
 	}
 }
 
@@ -141,7 +142,7 @@ func IPv6() Feature {
 	return file("ipv6", "address family ipv6", "CONFIG_IPV6", "net/ipv6/conf/all/forwarding")
 }
 
-// Conntrack is connection tracking. Where its setting is not there, its table is
+// Conntrack is connection tracking. Where its setting does not exist, its table is
 // asked for, which loads it where it is a module, as the first rule would.
 func Conntrack() Feature {
 	f := file("nf_conntrack", "NAT, services, policy", "CONFIG_NF_CONNTRACK", "net/netfilter/nf_conntrack_max")
@@ -215,7 +216,7 @@ func device(kind, doc, config, module string) Feature {
 	return Feature{Name: kind, Doc: doc, Cure: cureByModule(module, config), Probe: func() error {
 		return throwaway(func() error {
 			la := netlink.NewLinkAttrs()
-			la.Name, la.ParentIndex = "cnb0", 1 // loopback, for kinds that stand on another device
+			la.Name, la.ParentIndex = "cnb0", 1 // loopback, for kinds that need another device below them
 			return known(kind, netlink.LinkAdd(&netlink.GenericLink{LinkAttrs: la, LinkType: kind}), unix.EOPNOTSUPP)
 		})
 	}}

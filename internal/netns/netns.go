@@ -25,7 +25,7 @@ type NS struct {
 	Path string
 }
 
-// Named is the namespace of that name, whether it is there or not.
+// Named is the namespace of that name, whether it exists or not.
 func Named(name string) NS { return NS{Name: name, Path: filepath.Join(Dir, name)} }
 
 // New makes a namespace of that name, with its loopback device up. Nothing is
@@ -96,11 +96,11 @@ func loopbackUp() error {
 }
 
 // Delete takes the namespace's name away. The kernel destroys the namespace
-// and its devices when the last process in it has ended. One that is not there
+// and its devices when the last process in it has ended. One that does not exist
 // is no error.
 func (n NS) Delete() error {
 	err := unix.Unmount(n.Path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
-	// EINVAL: the file is there but no mount on it, as when its maker was killed.
+	// EINVAL: the file exists but no mount on it, as when its maker was killed.
 	if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EINVAL) {
 		return fmt.Errorf("network namespace %s: unmount: %w", n.Name, err)
 	}

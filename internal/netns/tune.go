@@ -22,7 +22,7 @@ const (
 func TrySysctl(n NS, s Setting) (value string, err error) {
 	doErr := Do(n, func() error {
 		err = setSysctl(s)
-		value, _ = readSysctl(s.Path) // err has said that it is not there
+		value, _ = readSysctl(s.Path) // err has said that it does not exist
 		return nil
 	})
 	if doErr != nil {

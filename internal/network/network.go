@@ -23,7 +23,7 @@ type Node struct {
 	MTU     int          // of Device, bytes
 	// MasqueradeAll is the network's.
 	MasqueradeAll bool
-	// Policies is how many policies that allow nothing of the lab's stand before
+	// Policies is how many policies that allow nothing of the lab's are before
 	// the one that does, on networks with Policy.
 	Policies int
 	// Address6 and PodCIDR6 are the same for IPv6: fd00:198:18::1/64,
@@ -98,7 +98,7 @@ type Network struct {
 	// this program provides itself are not listed.
 	Plugins []string
 	// SetUp does on one node what the network's agent would do there. It runs
-	// on all nodes, after all of them stand. May be nil.
+	// on all nodes, after all of them exist. May be nil.
 	SetUp func(ctx context.Context, self Node, nodes []Node) error
 	// PodsAdded does on one node what the agent would do there once it knows of
 	// all pods, those of other nodes too. It runs on all nodes after the ADDs.
@@ -114,6 +114,13 @@ type Network struct {
 	// BigTCP reports that its devices pass TCP segments of more than 64 KiB, which the
 	// lab verifies in samples of long messages.
 	BigTCP bool
+	// Proxied gives how many TCP connections were led to the proxies of a node and of its pods,
+	// where TCP between pods passes proxies in user space; nil where it passes none. UDP never
+	// does.
+	Proxied func(ctx context.Context, self Node, pods []Pod) (uint64, error)
+	// Bypassed gives how many packets of TCP and UDP a node's flowtable did not take, where
+	// established connections bypass the node's routes and rules; nil where they do not.
+	Bypassed func(ctx context.Context, self Node) (uint64, error)
 	// Datapath says what carries the packets on this machine, with its version,
 	// where that is not the same on all. May be nil.
 	Datapath func(ctx context.Context) (string, error)

@@ -62,5 +62,16 @@ type ServiceProxy struct {
 	Sync func(ctx context.Context, self Node, services []Service) error
 	// AtSockets carries services out for the programs in a cgroup, of one node.
 	// What it gives is closed when the lab goes.
-	AtSockets func(cgroup *os.File, nodes []Node, services []Service) (io.Closer, error)
+	AtSockets func(cgroup *os.File, nodes []Node, services []Service) (ServiceUpdater, error)
+	// Update does on one node what it does when the endpoints of one service have changed:
+	// services are all of them, as they are now, and changed is the index of that one. It is
+	// nil where AtSockets is not: what that gives is a ServiceUpdater.
+	Update func(ctx context.Context, self Node, services []Service, changed int) error
+}
+
+// ServiceUpdater is what AtSockets gives.
+type ServiceUpdater interface {
+	io.Closer
+	// UpdateService makes the endpoints of a service those that it has now.
+	UpdateService(s Service) error
 }

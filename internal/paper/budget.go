@@ -6,6 +6,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
 )
 
 // Prospect is what a testbed can say of a claim, before anything is measured.
@@ -120,7 +121,7 @@ func (x Prospect) rank() int {
 
 // Open gives the cells that need no more blocks: those of which every claim is decided.
 // opt are the options of the analysis.
-func (p Paper) Open(opt stat.Options, known Known) func([]result.Sample) map[result.Cell]bool {
+func (p Paper) Open(opt dataset.Options, known Known) func([]result.Sample) map[result.Cell]bool {
 	opt.Confidence = openConfidence
 	return func(samples []result.Sample) map[result.Cell]bool {
 		k := stat.NewCollector(opt)

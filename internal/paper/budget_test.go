@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
 )
 
 // second is a testbed that has all cells, each of which takes a second.
@@ -38,7 +38,7 @@ func TestProspects(t *testing.T) {
 	if x := got["ipip-half-of-bare-metal"]; x.Part {
 		t.Errorf("one cell is no pair: %+v", x)
 	}
-	if x := got["hpl-alike"]; x.Why != x.Claim.NotYet || x.Part {
+	if x := got["hpl-alike-in-80-percent-of-memory"]; x.Why != x.Claim.NotYet || x.Part {
 		t.Errorf("%+v", x)
 	}
 }
@@ -79,7 +79,7 @@ func TestOpen(t *testing.T) {
 	p.uses = [][]result.Cell{{a, host}, {b, c}}
 	m := (&made{}).add(a, throughput, around(2e9)...).add(host, throughput, around(1e9)...).
 		add(b, throughput, 1.3e9, 0.9e9, 1.5e9).add(c, throughput, 1e9, 1e9, 1e9)
-	done := p.Open(stat.Options{}, program(t))(m.samples)
+	done := p.Open(dataset.Options{}, program(t))(m.samples)
 	for cell, want := range map[result.Cell]bool{a: true, host: true, b: false, c: false} {
 		if done[cell] != want {
 			t.Errorf("%s: done %t, want %t", cell.Network, done[cell], want)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 )
 
 // negligible is the share below which a difference is none: what compare, too,
@@ -115,7 +116,7 @@ func (n name) String() string {
 }
 
 // value tells whether a cell has the metric, and notes it where not.
-func (r *resolver) value(s stat.CellSummary) bool {
+func (r *resolver) value(s summary.Cell) bool {
 	why := r.lacks(s, metricOf(r.claim.Metric, s))
 	if why != "" {
 		r.miss(name(s.Cell), why)
@@ -124,7 +125,7 @@ func (r *resolver) value(s stat.CellSummary) bool {
 }
 
 // opponents compares a left cell with every right one.
-func (r *resolver) opponents(left stat.CellSummary) {
+func (r *resolver) opponents(left summary.Cell) {
 	if !r.value(left) {
 		return
 	}
@@ -136,8 +137,8 @@ func (r *resolver) opponents(left stat.CellSummary) {
 }
 
 // against are the right cells of a left one.
-func (r *resolver) against(left stat.CellSummary) []stat.CellSummary {
-	var out []stat.CellSummary
+func (r *resolver) against(left summary.Cell) []summary.Cell {
+	var out []summary.Cell
 	for _, s := range r.claim.Right.each() {
 		if s.unknown() != "" {
 			r.miss(s, r.absent(s))
@@ -207,11 +208,11 @@ func (r *resolver) bounds(metric string) bounds {
 
 // add makes the comparison of two cells; of their efficiencies where the claim is
 // about these.
-func (r *resolver) add(left, right stat.CellSummary, b bounds) {
+func (r *resolver) add(left, right summary.Cell, b bounds) {
 	metric := metricOf(r.claim.Metric, left)
 	c := comparison{left: left.Cell, right: right.Cell, metric: metric, bounds: b, over: []result.Cell{left.Cell}, under: []result.Cell{right.Cell}}
 	if r.claim.Measure == efficiencyMeasure {
-		for _, s := range []stat.CellSummary{left, right} {
+		for _, s := range []summary.Cell{left, right} {
 			base, ok := r.Analysis.Cell(s.Cell.Baseline())
 			if !ok {
 				r.miss(name(s.Cell.Baseline()), "the baseline "+r.absent(Selector{}))
@@ -261,14 +262,14 @@ func (r *resolver) noBlock(c comparison) string {
 }
 
 // series compares cells that differ in one factor alone.
-func (r *resolver) series(s Selector, cells []stat.CellSummary) {
+func (r *resolver) series(s Selector, cells []summary.Cell) {
 	if !slices.Contains(Factors(), r.claim.Factor) {
 		r.miss(s, fmt.Sprintf("this cnibench has no factor %s", r.claim.Factor))
 		return
 	}
 	for _, run := range runs(cells, r.claim.Factor) {
 		run = r.named(s, run)
-		run = slices.DeleteFunc(run, func(s stat.CellSummary) bool { return !r.value(s) })
+		run = slices.DeleteFunc(run, func(s summary.Cell) bool { return !r.value(s) })
 		if len(run) < 2 {
 			r.miss(s.onHost(), fmt.Sprintf("fewer than 2 values of %s are recorded: %s", r.claim.Factor, r.absent(Selector{})))
 			continue
@@ -286,14 +287,14 @@ func (r *resolver) series(s Selector, cells []stat.CellSummary) {
 
 // named keeps the values of the factor that the claim names, if it names any, and
 // notes those that are not recorded.
-func (r *resolver) named(s Selector, run []stat.CellSummary) []stat.CellSummary {
+func (r *resolver) named(s Selector, run []summary.Cell) []summary.Cell {
 	values, ok := r.claim.Left[r.claim.Factor].([]any)
 	if !ok {
 		return run
 	}
-	var out []stat.CellSummary
+	var out []summary.Cell
 	for _, v := range values {
-		i := slices.IndexFunc(run, func(c stat.CellSummary) bool {
+		i := slices.IndexFunc(run, func(c summary.Cell) bool {
 			return Selector{r.claim.Factor: v}.matches(factorsOf(c.Cell))
 		})
 		if i < 0 {
@@ -306,7 +307,7 @@ func (r *resolver) named(s Selector, run []stat.CellSummary) []stat.CellSummary 
 }
 
 // steps compares the last of a series with the first, and each with the one before.
-func (r *resolver) steps(run []stat.CellSummary) {
+func (r *resolver) steps(run []summary.Cell) {
 	first, last := run[0], run[len(run)-1]
 	r.add(last, first, r.bounds(metricOf(r.claim.Metric, last)))
 	step := noFall()
@@ -320,9 +321,9 @@ func (r *resolver) steps(run []stat.CellSummary) {
 
 // beyond compares the cell with the greatest value of the factor with the one at the
 // bound.
-func (r *resolver) beyond(run []stat.CellSummary) {
+func (r *resolver) beyond(run []summary.Cell) {
 	last := run[len(run)-1]
-	i := slices.IndexFunc(run, func(s stat.CellSummary) bool { return valueOf(s.Cell, r.claim.Factor) == *r.claim.At })
+	i := slices.IndexFunc(run, func(s summary.Cell) bool { return valueOf(s.Cell, r.claim.Factor) == *r.claim.At })
 	if i < 0 || i == len(run)-1 {
 		r.miss(name(run[0].Cell), fmt.Sprintf("%s is not recorded both at %g and beyond: %s", r.claim.Factor, *r.claim.At, r.absent(Selector{})))
 		return
@@ -331,7 +332,7 @@ func (r *resolver) beyond(run []stat.CellSummary) {
 }
 
 // growth compares the last of a series by the first with the same of each right one.
-func (r *resolver) growth(run []stat.CellSummary) {
+func (r *resolver) growth(run []summary.Cell) {
 	first, last := run[0], run[len(run)-1]
 	firsts, lasts := r.against(first), r.against(last)
 	for i := range min(len(firsts), len(lasts)) {
@@ -345,8 +346,8 @@ func (r *resolver) growth(run []stat.CellSummary) {
 }
 
 // runs groups cells that are the same but for a factor, each in its order.
-func runs(cells []stat.CellSummary, factor string) [][]stat.CellSummary {
-	var out [][]stat.CellSummary
+func runs(cells []summary.Cell, factor string) [][]summary.Cell {
+	var out [][]summary.Cell
 	at := map[result.Cell]int{}
 	for _, s := range cells {
 		common, err := change(s.Cell, Selector{factor: nil})
@@ -361,7 +362,7 @@ func runs(cells []stat.CellSummary, factor string) [][]stat.CellSummary {
 		out[i] = append(out[i], s)
 	}
 	for _, run := range out {
-		slices.SortFunc(run, func(a, b stat.CellSummary) int {
+		slices.SortFunc(run, func(a, b summary.Cell) int {
 			return cmp.Compare(valueOf(a.Cell, factor), valueOf(b.Cell, factor))
 		})
 	}

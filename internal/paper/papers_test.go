@@ -14,7 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/probe"
 	profiles "github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
 	"github.com/cnibench/cnibench/internal/testbed/lab/wire"
 	"github.com/cnibench/cnibench/internal/unit"
 	"github.com/cnibench/cnibench/internal/workload"
@@ -97,7 +97,7 @@ func load(t *testing.T, id string) Paper {
 	return papers[i]
 }
 
-// TestFindings: each study's findings are there, and each file of a folder is one
+// TestFindings: each study's findings exist, and each file of a folder is one
 // that is read.
 func TestFindings(t *testing.T) {
 	claims := 0
@@ -120,7 +120,7 @@ func TestFindings(t *testing.T) {
 // here" for ever.
 func TestMetricsAreKnown(t *testing.T) {
 	known := map[string]bool{primaryMetric: true, "cpu_user_seconds": true, "cpu_system_seconds": true, "cpu_softirq_seconds": true}
-	for _, m := range slices.Concat(unit.Metrics(), stat.Derived(), unit.NodeMetrics()) {
+	for _, m := range slices.Concat(unit.Metrics(), dataset.Derived(), unit.NodeMetrics()) {
 		known[m.Name] = true
 	}
 	for _, c := range unit.Components() {
@@ -157,7 +157,7 @@ func metricsOf(t Table) []string {
 	return names
 }
 
-// TestEverythingOfDakic: all 33 figures are there.
+// TestEverythingOfDakic: all 33 figures exist.
 func TestEverythingOfDakic(t *testing.T) {
 	if p := load(t, "dakic2024"); len(p.Tables) != 33 {
 		t.Errorf("%d figures, want 33", len(p.Tables))
@@ -272,7 +272,7 @@ func TestSpiderpoolsRoundTrips(t *testing.T) {
 	}
 }
 
-// TestCampaignsHaveTheirPapersName: a result directory then tells what it is of.
+// TestCampaignsHaveTheirPapersName: a result directory then shows which study it is for.
 func TestCampaignsHaveTheirPapersName(t *testing.T) {
 	for _, p := range all(t) {
 		if want := "name: " + p.ID + "\n"; !strings.Contains(string(p.Campaign), want) {

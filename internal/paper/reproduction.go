@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/warning"
 )
 
 // Reproduction is all that results say of a paper.
@@ -27,7 +27,7 @@ type Reproduction struct {
 	// Models maps a network that is a model to what it leaves out.
 	Models map[string]string `json:"models,omitempty"`
 	// Warnings are those of the results themselves.
-	Warnings []stat.Warning `json:"warnings,omitempty"`
+	Warnings []warning.Warning `json:"warnings,omitempty"`
 	// Dir is the result directory; Version that of this program.
 	Dir     string `json:"dir,omitempty"`
 	Version string `json:"version,omitempty"`

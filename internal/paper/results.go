@@ -8,6 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -33,14 +35,14 @@ type Results struct {
 func (r *Results) confidence() float64 { return r.Analysis.Confidence }
 
 // matching are the recorded cells that a selector of single values means.
-func (r *Results) matching(s Selector) []stat.CellSummary {
+func (r *Results) matching(s Selector) []summary.Cell {
 	if r.factors == nil {
 		for _, c := range r.Analysis.Cells {
 			r.factors = append(r.factors, factorsOf(c.Cell))
 		}
 	}
 	s = s.onHost()
-	var out []stat.CellSummary
+	var out []summary.Cell
 	for i, f := range r.factors {
 		if s.matches(f) {
 			out = append(out, r.Analysis.Cells[i])
@@ -84,7 +86,7 @@ func unknownName(s Selector, known campaign.Known) string {
 }
 
 // lacks says why a recorded cell has no value of a metric; "" where it has one.
-func (r *Results) lacks(s stat.CellSummary, metric string) string {
+func (r *Results) lacks(s summary.Cell, metric string) string {
 	switch {
 	case s.OK == 0 && s.Unsupported != "":
 		return "unsupported here: " + s.Unsupported
@@ -127,7 +129,7 @@ func (r *Results) absentProbe(metric string) string {
 }
 
 // metricOf is the metric that a claim or table means in a cell.
-func metricOf(name string, s stat.CellSummary) string {
+func metricOf(name string, s summary.Cell) string {
 	if name == primaryMetric {
 		return s.Primary
 	}
@@ -141,5 +143,5 @@ func lowerIsBetter(metric string) bool {
 	if ok {
 		return m.Better == unit.Lower
 	}
-	return slices.ContainsFunc(stat.Derived(), func(d unit.Metric) bool { return d.Name == metric && d.Better == unit.Lower })
+	return slices.ContainsFunc(dataset.Derived(), func(d unit.Metric) bool { return d.Name == metric && d.Better == unit.Lower })
 }

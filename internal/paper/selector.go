@@ -109,7 +109,7 @@ func (s Selector) matchesAny(cell factors) bool {
 
 // granted tells a value that a record leaves out.
 func granted(name string, value any) bool {
-	return name == "family" && value == "ipv4" || name == "burst" && value == 1.0
+	return name == "family" && value == "ipv4" || name == "burst" && value == 1.0 || name == "block_size" && value == 64.0
 }
 
 func empty(v any) bool { return v == nil || v == "" || v == 0.0 || v == false }

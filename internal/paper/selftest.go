@@ -7,6 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
 )
 
 // A claim is tested with records that are made up for it, on the cells of the paper's
@@ -169,7 +170,7 @@ func contradictions(all []comparison, holds string) [][]comparison {
 
 // results are those of records with the values.
 func (m *invented) results() *Results {
-	k := stat.NewCollector(stat.Options{LinkRate: m.known.LinkRate, Primary: m.known.Primary})
+	k := stat.NewCollector(dataset.Options{LinkRate: m.known.LinkRate, Primary: m.known.Primary})
 	seconds := 1.0
 	for block := range madeBlocks {
 		for i, v := range m.variables {

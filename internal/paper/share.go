@@ -5,11 +5,11 @@ import (
 	"math"
 
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 )
 
 // alone compares a cell with a number, or with what its link can carry.
-func (r *resolver) alone(s stat.CellSummary) {
+func (r *resolver) alone(s summary.Cell) {
 	if !r.value(s) {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
 )
 
 // Comparison is a published table with ours beside it.
@@ -22,13 +23,13 @@ type Comparison struct {
 // Entry is one place of a table.
 type Entry struct {
 	// Published is in the table's unit, Ours and its bounds too.
-	Published *float64       `json:"published,omitempty"`
-	UpTo      *float64       `json:"upto,omitempty"`
-	Ours      *stat.Estimate `json:"ours,omitempty"`
+	Published *float64           `json:"published,omitempty"`
+	UpTo      *float64           `json:"upto,omitempty"`
+	Ours      *estimate.Estimate `json:"ours,omitempty"`
 	// PublishedShare and OurShare are against the row of reference, as published /
 	// reference; of a table of efficiencies, that itself.
-	PublishedShare *float64       `json:"published_share,omitempty"`
-	OurShare       *stat.Estimate `json:"our_share,omitempty"`
+	PublishedShare *float64           `json:"published_share,omitempty"`
+	OurShare       *estimate.Estimate `json:"our_share,omitempty"`
 	// Why says why there is none of ours.
 	Why string `json:"why,omitempty"`
 
@@ -39,7 +40,7 @@ type Entry struct {
 // Order counts the pairs of rows whose order is published, over all columns.
 type Order struct {
 	// Same and Opposite are those of which ours shows the same or the opposite
-	// order; the rest are tied. Each is at the confidence by itself.
+	// order; the rest are tied. Each is at the confidence on its own.
 	Same     int `json:"same"`
 	Opposite int `json:"opposite"`
 	Untold   int `json:"untold"`
@@ -130,7 +131,7 @@ func (e *Entry) fill(r *Results, ours Ours, column Column, s Selector) {
 		return
 	}
 	m := r.Collector.Values(metric, e.cell)
-	e.Ours = scaled(m, r.confidence(), func(v float64) float64 { return v / scale }, stat.ArithmeticMean)
+	e.Ours = scaled(m, r.confidence(), func(v float64) float64 { return v / scale }, estimate.ArithmeticMean)
 }
 
 // efficiency is the cell against the bare network, as efficiencies are: more is
@@ -150,8 +151,8 @@ func (e *Entry) efficiency(r *Results, scale float64) {
 		e.Why = "its baseline was not measured"
 		return
 	}
-	e.Ours = scaled(m, r.confidence(), func(v float64) float64 { return math.Exp(v) / scale }, stat.GeometricMean)
-	e.OurShare = scaled(m, r.confidence(), math.Exp, stat.GeometricMean)
+	e.Ours = scaled(m, r.confidence(), func(v float64) float64 { return math.Exp(v) / scale }, estimate.GeometricMean)
+	e.OurShare = scaled(m, r.confidence(), math.Exp, estimate.GeometricMean)
 	if e.Published != nil {
 		share := *e.Published * scale
 		e.PublishedShare = &share
@@ -159,8 +160,8 @@ func (e *Entry) efficiency(r *Results, scale float64) {
 }
 
 // scaled is an estimate of moments in another unit.
-func scaled(m stat.Moments, confidence float64, to func(float64) float64, method stat.Method) *stat.Estimate {
-	e := &stat.Estimate{Value: to(m.Mean), N: m.N, Method: method}
+func scaled(m stat.Moments, confidence float64, to func(float64) float64, method estimate.Method) *estimate.Estimate {
+	e := &estimate.Estimate{Value: to(m.Mean), N: m.N, Method: method}
 	low, high, ok := m.Interval(confidence)
 	if !ok {
 		e.Needed = 2
@@ -187,7 +188,7 @@ func (c *Comparison) shares(k int, r *Results) {
 			continue
 		}
 		if m := r.Collector.Contrast(e.metric, []result.Cell{e.cell}, []result.Cell{ref.cell}); m.N > 0 {
-			e.OurShare = scaled(m, r.confidence(), math.Exp, stat.GeometricMean)
+			e.OurShare = scaled(m, r.confidence(), math.Exp, estimate.GeometricMean)
 		}
 	}
 }

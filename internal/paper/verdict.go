@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
 )
 
 // Outcome is the verdict on a claim.
@@ -48,7 +48,7 @@ type Pair struct {
 	Right  *result.Cell `json:"right,omitempty"`
 	Metric string       `json:"metric"`
 	// Value is left / right, of the share of the link, or the metric itself.
-	Value stat.Estimate `json:"value"`
+	Value estimate.Estimate `json:"value"`
 	// Arithmetic tells that Value is the metric itself, in base units.
 	Arithmetic bool `json:"arithmetic,omitempty"`
 	// Outcome is what this pair alone shows.
@@ -250,9 +250,9 @@ func (c comparison) pair(j decision) Pair {
 	if c.right != (result.Cell{}) {
 		p.Right = &c.right
 	}
-	p.Value = stat.Estimate{Value: c.moments.Mean, N: c.moments.N, Method: stat.ArithmeticMean}
+	p.Value = estimate.Estimate{Value: c.moments.Mean, N: c.moments.N, Method: estimate.ArithmeticMean}
 	if !c.arithmetic {
-		p.Value.Value, p.Value.Method = math.Exp(c.moments.Mean), stat.GeometricMean
+		p.Value.Value, p.Value.Method = math.Exp(c.moments.Mean), estimate.GeometricMean
 	}
 	low, high, ok := c.interval(0, j.confidence)
 	if !ok {

@@ -10,6 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -59,7 +60,7 @@ func (m *made) failed(c result.Cell, reason string) *made {
 }
 
 func (m *made) results() *Results {
-	k := stat.NewCollector(stat.Options{LinkRate: func(link string) (float64, bool) { return 10e9, link == "10-gigabit" }})
+	k := stat.NewCollector(dataset.Options{LinkRate: func(link string) (float64, bool) { return 10e9, link == "10-gigabit" }})
 	for i := range m.samples {
 		k.Add(&m.samples[i])
 	}

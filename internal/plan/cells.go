@@ -11,7 +11,7 @@ import (
 )
 
 // Cells is the full matrix of a campaign: every combination once, in an order
-// that does not depend on the order of the file.
+// that does not depend on the order of the file. A service is changed only on paths to one.
 //
 // Of a campaign on clusters it needs what was found there.
 func Cells(c campaign.Campaign) []result.Cell {
@@ -38,7 +38,9 @@ func Cells(c campaign.Campaign) []result.Cell {
 				cell.Link, cell.Profile, cell.MTU, cell.Family = base.Link, base.Profile, base.MTU, base.Family
 				cell.Network, cell.Path, cell.Placement = way.Network, way.Path, way.Placement
 				cell.Services, cell.ServiceProxy, cell.Policies, cell.Encryption = way.Services, way.ServiceProxy, way.Policies, way.Encryption
-				all = append(all, cell)
+				if cell.Workload != result.ServiceUpdateName || cell.ToService() { // else there is nothing to change
+					all = append(all, cell)
+				}
 			}
 		}
 	}

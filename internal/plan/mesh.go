@@ -17,7 +17,7 @@ type Pair struct{ From, To int }
 // slice is used again for the next round.
 //
 // It is the circle method of round-robin tournaments (Kirkman 1847): one node
-// stands still, the others go round it; for an odd n nobody stands there, and
+// stays, the others go round it; for an odd n there is nobody, and
 // its partner rests. The second half is the first the other way round.
 func AllPairs(n int) iter.Seq2[int, []Pair] {
 	return func(yield func(int, []Pair) bool) {

@@ -82,12 +82,12 @@ type Slot struct {
 	Index int
 	Cell  result.Cell
 	// Round is one number for the pairs of nodes that are measured at the same
-	// time, which stand together; 0: the sample is measured alone.
+	// time, which are together; 0: the sample is measured alone.
 	Round int
 }
 
 // Block is one sample of every active cell in random order; cells of one
-// profile and MTU stand together, as changing those of a machine takes longer
+// profile and MTU are together, as changing those of a machine takes longer
 // than a sample, and so do the pairs of nodes of one round. The order is that of all cells, with those that are not active
 // left out: it depends on the seed and the block alone, so dropping a cell does
 // not move the others. A baseline
@@ -136,7 +136,7 @@ func (p Plan) order(n int) (order, rounds []int) {
 	rng := rand.New(rand.NewChaCha8(key))
 	order = rng.Perm(len(p.Cells))
 	rounds = p.rounds(rng)
-	// The groups stand in the order of their first cells: random as well.
+	// The groups are in the order of their first cells: random as well.
 	rank, turn := map[settings]int{}, map[int]int{}
 	first := make([]int, len(p.Cells)) // of its round, in the permutation
 	for at, i := range order {

@@ -239,7 +239,7 @@ func TestDroppingACellDoesNotMoveTheOthers(t *testing.T) {
 		}
 		for i, s := range some {
 			if s.ID != kept[i] {
-				t.Fatalf("block %d: %s stands where %s was", block, s.ID, kept[i])
+				t.Fatalf("block %d: %s is where %s was", block, s.ID, kept[i])
 			}
 		}
 	}
@@ -286,7 +286,7 @@ func TestIDsSortAsBlocksAndCellsDo(t *testing.T) {
 	}
 }
 
-// Balance: over many seeds and blocks each cell stands equally often in each
+// Balance: over many seeds and blocks each cell is equally often in each
 // place. Pearson's chi-square over the k × k table has (k-1)² degrees of freedom
 // (rows and columns are both fixed); its normal limit puts 5 standard deviations
 // far outside chance.
@@ -421,7 +421,7 @@ func TestEstimateTuning(t *testing.T) {
 	if least != 2*(8+4*5)*time.Second || most != 3*(8+4*5)*time.Second {
 		t.Errorf("%v to %v", least, most)
 	}
-	// In each block, cells of one profile and MTU stand together.
+	// In each block, cells of one profile and MTU are together.
 	for n := 1; n <= 20; n++ {
 		seen, last := map[settings]bool{}, settings{}
 		for _, slot := range p.Block(n, nil) {

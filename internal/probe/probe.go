@@ -27,8 +27,8 @@ type Probe interface {
 	Stop() (map[string]float64, error)
 }
 
-// Roots is where the kernel's trees are, and what a probe cannot find there by
-// itself.
+// Roots is where the kernel's trees are, and what a probe cannot find there on
+// its own.
 type Roots struct {
 	Proc string // "/proc"
 	Sys  string // "/sys"

@@ -68,7 +68,7 @@ func (s *Symbols) read() error {
 		}
 		return min(1, int(min(a.start-b.start, 1)))
 	})
-	// Of two names of one address the first stands.
+	// Of two names of one address the first is used.
 	all = slices.CompactFunc(all, func(a, b function) bool { return a.start == b.start })
 	s.starts, s.ends = make([]uint64, len(all)), make([]uint32, len(all))
 	var names strings.Builder

@@ -63,7 +63,7 @@ func TestApply(t *testing.T) {
 }
 
 // TestApplyDoesNotTake: a value that the kernel refuses, and a device and a
-// setting that are not there, have reasons.
+// setting that do not exist, have reasons.
 func TestApplyDoesNotTake(t *testing.T) {
 	labtest.Root(t)
 	p := Profile{

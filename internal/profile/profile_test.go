@@ -79,6 +79,6 @@ func TestBroken(t *testing.T) {
 		}
 	}
 	if _, err := list(fstest.MapFS{}, []string{"x"}); err == nil {
-		t.Error("a file that is not there is taken")
+		t.Error("a file that does not exist is taken")
 	}
 }

@@ -22,9 +22,10 @@ type command struct {
 }
 
 // TestCommandsInDocuments: every cnibench and make command that a document
-// shows, in a block (of console, after "$ "; of sh or bash) or in running text
-// between backquotes, is one that this program or the Makefile takes. Synopses
-// (with …, [, | or <) are not commands; a verb alone in running text is a name.
+// shows, in a block (of console, after "$ "; of sh, bash or no language; of YAML, as a step
+// of a CI system) or in running text between backquotes, is one that this program or the
+// Makefile takes. Synopses (with …, [ or <) are not commands; a verb alone in running text
+// is a name.
 func TestCommandsInDocuments(t *testing.T) {
 	n := 0
 	for _, path := range files(t, ".md") {
@@ -69,16 +70,38 @@ func commands(path, text string) []command {
 			if c, is := strings.CutPrefix(strings.TrimSpace(line), "$ "); is {
 				candidates = append(candidates, c)
 			}
-		case "sh", "bash":
+		case "sh", "bash", "-":
 			candidates = append(candidates, strings.TrimSpace(line))
+		case "yaml":
+			if m := step.FindStringSubmatch(line); m != nil {
+				candidates = append(candidates, m[1])
+			}
 		}
 		for _, c := range candidates {
-			if isCommand.MatchString(c) && !strings.ContainsAny(c, "…[|<") {
-				found = append(found, command{where, c, fence == ""})
+			for _, c := range inShell(c) {
+				if isCommand.MatchString(c) && !strings.ContainsAny(c, "…[<") {
+					found = append(found, command{where, c, fence == ""})
+				}
 			}
 		}
 	}
 	return found
+}
+
+// step is a command in a pipeline of GitHub or GitLab.
+var step = regexp.MustCompile(`(?:run: |script: \[)([^\]]+)`)
+
+// inShell are the commands of a line, one after another. A comment stays with the last one.
+func inShell(line string) []string {
+	code, comment, is := strings.Cut(line, " #")
+	all := strings.FieldsFunc(strings.NewReplacer(" && ", "\n", "; ", "\n", " | ", "\n").Replace(code), func(r rune) bool { return r == '\n' })
+	for i, c := range all {
+		all[i] = strings.TrimSpace(c)
+	}
+	if is && len(all) > 0 {
+		all[len(all)-1] += " #" + comment
+	}
+	return all
 }
 
 var isCommand = regexp.MustCompile(`^(sudo )?(\S*bin/)?(cnibench|make) \S`)
@@ -87,7 +110,7 @@ var isCommand = regexp.MustCompile(`^(sudo )?(\S*bin/)?(cnibench|make) \S`)
 func takes(t *testing.T, c command) error {
 	t.Helper()
 	line, _, _ := strings.Cut(c.line, " #")
-	for _, op := range []string{" && ", "; ", " > ", " 2>"} {
+	for _, op := range []string{" > ", " 2>"} {
 		line, _, _ = strings.Cut(line, op)
 	}
 	words := strings.Fields(line)
@@ -232,31 +255,32 @@ func TestLinkSearch(t *testing.T) {
 	}
 }
 
-// TestCommandSearch holds the search itself.
+// TestCommandSearch checks the search itself.
 func TestCommandSearch(t *testing.T) {
 	text := "Say `cnibench doctor` or `cnibench run FILE [--seed N]`, not `cnibench`.\n" +
 		"```console\n$ bin/cnibench list networks\ncnibench doctor: fine\n$ ls\n```\n" +
-		"```sh\nsudo make test # all\nexport A=1\n```\n```\ncnibench nothing\n```\n"
+		"```sh\nsudo make test # all\nexport A=1\n```\n```\ncnibench nothing && make it\n```\n" +
+		"```yaml\n- run: sudo cnibench run\nscript: [cnibench doctor]\nname: cnibench run\n```\n"
 	var got []string
 	for _, c := range commands("x.md", text) {
 		got = append(got, c.where+" "+c.line)
 	}
-	want := []string{"x.md:1 cnibench doctor", "x.md:3 bin/cnibench list networks", "x.md:8 sudo make test # all"}
+	want := []string{"x.md:1 cnibench doctor", "x.md:3 bin/cnibench list networks", "x.md:8 sudo make test # all",
+		"x.md:12 cnibench nothing", "x.md:12 make it", "x.md:15 sudo cnibench run", "x.md:16 cnibench doctor"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 	for line, ok := range map[string]bool{
-		"cnibench doctor --json":         true,
-		"bin/cnibench list networks":     true,
-		"sudo make test CNIBENCH_CI=1":   true,
-		"make test && cnibench nonsense": true, // the first command alone
-		"cnibench doctor --jsn":          false,
-		"cnibench list networks links":   false,
-		"cnibench list netwerks":         false,
-		"cnibench docter":                false,
-		"cnibench run":                   true,
-		"cnibench run a b":               false,
-		"make tests":                     false,
+		"cnibench doctor --json":       true,
+		"bin/cnibench list networks":   true,
+		"sudo make test CNIBENCH_CI=1": true,
+		"cnibench doctor --jsn":        false,
+		"cnibench list networks links": false,
+		"cnibench list netwerks":       false,
+		"cnibench docter":              false,
+		"cnibench run":                 true,
+		"cnibench run a b":             false,
+		"make tests":                   false,
 	} {
 		if err := takes(t, command{line: line}); (err == nil) != ok {
 			t.Errorf("%q: %v", line, err)

@@ -20,7 +20,7 @@ case "$1 $2" in
 	*.Version*) echo v1.2.3 ;;
 	*.Dir*) if [ -e "$CACHE/downloaded" ]; then echo "$CACHE"; else echo; fi ;;
 	esac ;;
-build*) : >"$3" ;;
+"build -o") : >"$3/daemon"; : >"$3/operator"; : >"$3/cilium-cni" ;;
 *) echo "go $*: unknown to this test" >&2; exit 1 ;;
 esac
 `
@@ -49,8 +49,39 @@ func TestCiliumBuildsFromAnEmptyModuleCache(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, made := range []string{"cilium-agent", "cilium-bpf", "cilium-crds"} {
+	for _, made := range []string{"cilium-agent", "cilium-operator", "cilium-cni", "cilium-bpf", "cilium-crds"} {
 		if _, err := os.Stat(filepath.Join(to, made)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// make cluster-binaries ended at the first folder of tools/ that has no program of a cluster,
+// and built none of those after it.
+func TestClusterBinariesBuildsWhatHasABuildScript(t *testing.T) {
+	tree, cache := t.TempDir(), t.TempDir()
+	for path, text := range map[string]string{
+		"scripts/cluster-binaries.sh": read(t, "scripts/cluster-binaries.sh"),
+		"tools/agent/build.sh":        `: >"$1/agent"`,
+		"tools/packager/main.go":      "package main",
+		"tools/worker/build.sh":       `: >"$1/worker"`,
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(tree, path)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(tree, path), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := exec.NewRunner()
+	t.Cleanup(r.Close)
+	_, err := r.Run(t.Context(), exec.Cmd{Argv: []string{labtest.Tool(t, "bash", "bash"), filepath.Join(tree, "scripts/cluster-binaries.sh")},
+		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + cache, "CNIBENCH_BIN_DIR=" + cache}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, made := range []string{"agent", "worker"} {
+		if _, err := os.Stat(filepath.Join(cache, "bin", made)); err != nil {
 			t.Error(err)
 		}
 	}

@@ -162,7 +162,7 @@ func TestNoPromisesLeft(t *testing.T) {
 	for _, path := range files(t, ".go", ".c", ".h", ".sh", ".py", ".md", ".yml", ".yaml") {
 		for i, line := range strings.Split(read(t, path), "\n") {
 			if word := promise.FindString(line); word != "" {
-				t.Errorf("%s:%d: %s: keep the promise, or say in the document what is not there", path, i+1, word)
+				t.Errorf("%s:%d: %s: keep the promise, or write in the document what is missing", path, i+1, word)
 			}
 		}
 	}

@@ -88,7 +88,7 @@ func filesOf(endings ...string) ([]string, error) {
 		}
 		if d.IsDir() {
 			name := d.Name()
-			if slices.Contains([]string{"testdata", "bin", "results", "node_modules"}, name) || strings.HasPrefix(name, ".") && path != root {
+			if slices.Contains([]string{"testdata", "bin", "dist", "results", "node_modules"}, name) || strings.HasPrefix(name, ".") && path != root {
 				return filepath.SkipDir
 			}
 			return nil

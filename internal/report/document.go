@@ -1,5 +1,5 @@
 // Package report is what all reports of a campaign are made from: its records and
-// their analysis, sorted for showing, and the words that name networks, places and
+// their analysis, sorted for showing, and the words that name networks, situations and
 // cells. It computes no statistic and reads no file: every figure comes from stat.
 //
 // A report is sections (package section) made of elements (package page) that know no
@@ -15,6 +15,8 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/rank"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 )
 
 // Input is what a report is made from. Only Analysis is needed; the report names
@@ -28,7 +30,7 @@ type Input struct {
 	Tally    Tally
 	Analysis stat.Analysis
 	Flames   Flames
-	// Dir is the result directory, for the places and commands that the report
+	// Dir is the result directory, for the paths and commands that the report
 	// names; "" leaves them out.
 	Dir string
 	// Version is that of this program.
@@ -50,19 +52,19 @@ func New(in Input) *Document {
 	for _, c := range in.Plan.Cells {
 		if _, ok := in.Analysis.Cell(c); !ok {
 			d.Unmeasured = append(d.Unmeasured, c)
-			all = append(all, stat.CellSummary{Cell: c})
+			all = append(all, summary.Cell{Cell: c})
 		}
 	}
 	slices.SortFunc(d.Unmeasured, result.Cell.Compare)
-	slices.SortFunc(all, func(a, b stat.CellSummary) int { return a.Cell.Compare(b.Cell) })
-	byCell, leanedOn := map[result.Cell]stat.CellSummary{}, map[result.Cell]bool{}
+	slices.SortFunc(all, func(a, b summary.Cell) int { return a.Cell.Compare(b.Cell) })
+	byCell, leanedOn := map[result.Cell]summary.Cell{}, map[result.Cell]bool{}
 	for _, s := range all {
 		byCell[s.Cell] = s
 		if !s.Cell.IsBaseline() {
 			leanedOn[s.Cell.Baseline()] = true
 		}
 	}
-	byPlace := map[Place]*Group{}
+	bySituation := map[Situation]*Group{}
 	for _, s := range all {
 		if leanedOn[s.Cell] {
 			continue // shown as the baseline of others
@@ -70,17 +72,17 @@ func New(in Input) *Document {
 		if s.Cell.IsPair() {
 			continue // shown as a mesh
 		}
-		p := PlaceOf(s.Cell)
-		g := byPlace[p]
+		p := SituationOf(s.Cell)
+		g := bySituation[p]
 		if g == nil {
-			g = &Group{Place: p, Clusters: map[string]string{}, cells: map[result.Cell]stat.CellSummary{}, Baselines: map[result.Cell]stat.CellSummary{}, Rankings: map[result.Cell][]stat.Ranking{}}
-			byPlace[p] = g
+			g = &Group{Situation: p, Clusters: map[string]string{}, cells: map[result.Cell]summary.Cell{}, Baselines: map[result.Cell]summary.Cell{}, Rankings: map[result.Cell][]rank.Ranking{}}
+			bySituation[p] = g
 			d.Groups = append(d.Groups, g)
 		}
 		g.add(s, byCell)
 	}
 	for _, r := range in.Analysis.Rankings {
-		if g := byPlace[PlaceOf(r.Group)]; g != nil {
+		if g := bySituation[SituationOf(r.Group)]; g != nil {
 			t := TrafficOf(r.Group)
 			g.Rankings[t] = append(g.Rankings[t], r)
 		}
@@ -100,7 +102,7 @@ const (
 )
 
 // StateOf is the state of a cell: one of the constants above.
-func StateOf(s stat.CellSummary) string {
+func StateOf(s summary.Cell) string {
 	switch {
 	case s.OK > 0:
 		return StateMeasured

@@ -2,17 +2,18 @@ package report
 
 import (
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 )
 
 // OfNetwork is a network of a cluster alone; "" where the testbed is none.
 func OfNetwork(name, cluster string) result.Cell { return result.Cell{Network: name, Cluster: cluster} }
 
 // EstimateOf finds a metric's estimate in a summary.
-type EstimateOf func(stat.CellSummary, string) (stat.Estimate, bool)
+type EstimateOf func(summary.Cell, string) (estimate.Estimate, bool)
 
 // AbsoluteOf finds a metric among the absolute values of a cell.
-func AbsoluteOf(s stat.CellSummary, metric string) (stat.Estimate, bool) {
+func AbsoluteOf(s summary.Cell, metric string) (estimate.Estimate, bool) {
 	e, ok := s.Absolute[metric]
 	return e, ok
 }
@@ -20,7 +21,7 @@ func AbsoluteOf(s stat.CellSummary, metric string) (stat.Estimate, bool) {
 // Entry is a row: a network, or the baseline.
 type Entry struct {
 	Name    string
-	Summary stat.CellSummary
+	Summary summary.Cell
 }
 
 // Of is what the row is about.
@@ -73,7 +74,7 @@ func (d *Document) AllEntries(g *Group, traffics []result.Cell) []Entry {
 }
 
 // SummaryOf is what an entry's network, or the baseline, has for a traffic.
-func (d *Document) SummaryOf(g *Group, e Entry, t result.Cell) (stat.CellSummary, bool) {
+func (d *Document) SummaryOf(g *Group, e Entry, t result.Cell) (summary.Cell, bool) {
 	if e.Summary.Cell.IsBaseline() {
 		if b, ok := g.Baselines[InCluster(t, e.Summary.Cell.Cluster)]; ok {
 			return b, true

@@ -5,27 +5,28 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/rank"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// Group is one table: networks × traffics at one place.
+// Group is one table: networks × traffics in one situation.
 type Group struct {
-	Place    Place
-	Networks []string
-	// Clusters has the cluster of each network that is of one: a network has
+	Situation Situation
+	Networks  []string
+	// Clusters has the cluster of each network that has one: a network has
 	// another name in each (plan.Cells).
 	Clusters map[string]string
 	// Traffics are cells with nothing but the workload's factors.
 	Traffics  []result.Cell
-	cells     map[result.Cell]stat.CellSummary
-	Baselines map[result.Cell]stat.CellSummary // by traffic with a cluster
-	Rankings  map[result.Cell][]stat.Ranking   // by traffic
+	cells     map[result.Cell]summary.Cell
+	Baselines map[result.Cell]summary.Cell   // by traffic with a cluster
+	Rankings  map[result.Cell][]rank.Ranking // by traffic
 }
 
 // At is the cell of a network and a traffic in the group.
 func (g *Group) At(network string, traffic result.Cell) result.Cell {
-	p := g.Place
+	p := g.Situation
 	traffic.Cluster = g.Clusters[network]
 	traffic.Network, traffic.Path, traffic.Placement, traffic.Link, traffic.Profile, traffic.MTU =
 		network, p.Path, p.placement, p.link, p.profile, p.mtu
@@ -42,12 +43,12 @@ func (g *Group) Of(traffic result.Cell) *result.Cell {
 
 // Cell is the summary of a network and a traffic; one without any record has
 // nothing but its Cell.
-func (g *Group) Cell(network string, traffic result.Cell) (stat.CellSummary, bool) {
+func (g *Group) Cell(network string, traffic result.Cell) (summary.Cell, bool) {
 	s, ok := g.cells[g.At(network, traffic)]
 	return s, ok
 }
 
-func (g *Group) add(s stat.CellSummary, byCell map[result.Cell]stat.CellSummary) {
+func (g *Group) add(s summary.Cell, byCell map[result.Cell]summary.Cell) {
 	t := TrafficOf(s.Cell)
 	g.cells[s.Cell] = s
 	if !slices.Contains(g.Networks, s.Cell.Network) {
@@ -132,4 +133,4 @@ func (g *Group) Primary(t result.Cell) (unit.Metric, bool) {
 }
 
 // Title says where a group's traffic went.
-func (g *Group) Title() string { return g.Place.String() }
+func (g *Group) Title() string { return g.Situation.String() }

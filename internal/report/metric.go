@@ -3,7 +3,8 @@ package report
 import (
 	"math"
 
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -12,7 +13,7 @@ func FindMetric(name string) (unit.Metric, bool) {
 	if m, ok := unit.FindMetric(name); ok {
 		return m, true
 	}
-	for _, m := range stat.Derived() {
+	for _, m := range dataset.Derived() {
 		if m.Name == name {
 			return m, true
 		}
@@ -21,10 +22,10 @@ func FindMetric(name string) (unit.Metric, bool) {
 }
 
 // Metrics is every metric in the order in which reports show them.
-func Metrics() []unit.Metric { return append(unit.Metrics(), stat.Derived()...) }
+func Metrics() []unit.Metric { return append(unit.Metrics(), dataset.Derived()...) }
 
 // Halfwidth is half the width of e's interval, in e's unit; NaN without one.
-func Halfwidth(e stat.Estimate) float64 {
+func Halfwidth(e estimate.Estimate) float64 {
 	low, high, ok := e.Interval()
 	if !ok {
 		return math.NaN()
@@ -33,10 +34,10 @@ func Halfwidth(e stat.Estimate) float64 {
 }
 
 // Ratio says an efficiency.
-func Ratio(e stat.Estimate) string { return unit.Percent(e.Value, Halfwidth(e)) }
+func Ratio(e estimate.Estimate) string { return unit.Percent(e.Value, Halfwidth(e)) }
 
 // Apart tells a difference whose interval does not hold 0.
-func Apart(e stat.Estimate) bool {
+func Apart(e estimate.Estimate) bool {
 	low, high, ok := e.Interval()
 	return ok && (low > 0 || high < 0)
 }

@@ -4,7 +4,7 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// Tally counts records, and what they say of themselves. Its zero value has
+// Tally counts records, and their remarks. Its zero value has
 // none.
 type Tally struct {
 	OK, Failed int

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/rank"
 )
 
 // ModelMark follows the name of a network that is a model.
@@ -98,7 +98,7 @@ func Count(n int, one, many string) string {
 // Ties lists the sets of networks that are tied, the best first:
 // the longest runs of the ranking without a significant difference, then the
 // pairs that no run holds.
-func Ties(r stat.Ranking) [][]string {
+func Ties(r rank.Ranking) [][]string {
 	apart := map[[2]string]bool{}
 	for _, p := range r.Pairs {
 		if p.Significant {
@@ -144,7 +144,7 @@ func SortedKeys[V any](m map[string]V) []string {
 
 // Option names a network with its profile; the profile only where the report has
 // several.
-func (d *Document) Option(o stat.Option) string {
+func (d *Document) Option(o rank.Option) string {
 	if !d.SeveralProfiles() {
 		return d.Name(o.Network)
 	}

@@ -55,7 +55,7 @@ const (
 	InterHost = "inter-host"
 )
 
-// twinMark follows the name of a network that stands a second time in one
+// secondMark follows the name of a network that is a second time in one
 // campaign, to be compared with itself. No name of a network has a # in it.
 const secondMark = "#2"
 

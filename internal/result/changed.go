@@ -108,7 +108,7 @@ func Elsewhere(before, after Environment) []string {
 	for name, a := range before.Clusters {
 		b, ok := after.Clusters[name]
 		if !ok {
-			continue // it does not stand yet
+			continue // it does not exist yet
 		}
 		what := "cluster " + name + ": "
 		diff(what+"Kubernetes", a.Kubernetes, b.Kubernetes)

@@ -226,7 +226,7 @@ func (d disk) mkdirAll(path string) error {
 }
 
 // rawDir makes the folder of a sample below raw/. It does not make the result
-// directory again where somebody has deleted it: what would stand there then is
+// directory again where somebody has deleted it: what would be in its place then is
 // no result, and in the way of the next run.
 func (d *Dir) rawDir(sample string) (string, error) {
 	raw := filepath.Join(d.Path, RawDir)

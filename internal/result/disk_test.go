@@ -118,6 +118,6 @@ func TestWriteFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := (disk{}).syncDir(path + "/nonesuch"); err == nil {
-		t.Error("a folder that is not there was synced")
+		t.Error("a folder that does not exist was synced")
 	}
 }

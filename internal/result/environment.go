@@ -1,6 +1,9 @@
 package result
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Environment is environment.json: what stood when the campaign ran. It is
 // written before the first sample, and read again at the end; Changed lists
@@ -158,3 +161,7 @@ func (f NetworkFacts) Rebuilt() bool {
 	}
 	return f.Kind != KindReal
 }
+
+// InUserSpace reports whether a program carried the network's packets although the kernel
+// can, as Open vSwitch does where the kernel has no openvswitch.
+func (f NetworkFacts) InUserSpace() bool { return strings.Contains(f.Datapath, "in user space") }

@@ -99,6 +99,9 @@ type Cell struct {
 	// MatrixSize is N, the order of the matrix that HPL solves: it has N × N numbers of 8
 	// bytes.
 	MatrixSize int `json:"matrix_size,omitempty"`
+	// BlockSize is NB, the size of the blocks that HPL divides that matrix into; absent
+	// means 64.
+	BlockSize int `json:"block_size,omitempty"`
 	// PinCPUs reports that each end is pinned to CPUs of its own.
 	PinCPUs bool `json:"pin_cpus,omitempty"`
 	// CongestionControl is the TCP algorithm that both ends use; absent means as
@@ -257,10 +260,11 @@ func loadFactors() [6]Factor {
 }
 
 // jobFactors are those of workloads with many ends.
-func jobFactors() [4]Factor {
+func jobFactors() [5]Factor {
 	const (
 		mostRanks = 256     // as of the engine (traffic.MaxRanks)
 		mostRows  = 500_000 // 2 TB
+		mostBlock = 1024
 	)
 	return [...]Factor{
 		{Name: "algorithm", Of: func(c *Cell) any { return &c.Algorithm }, Order: Order{Column: 33, Words: 18, Filter: 22, Levels: 21, Key: 19},
@@ -290,6 +294,12 @@ func jobFactors() [4]Factor {
 					Doc: "N of mpi_hpcc: the order of the matrix that HPL solves. All ranks together need about 8 N² bytes of memory, and PTRANS half as much again. The other parts of hpcc choose their sizes by it."}
 			},
 			Plural: "matrix sizes", Filter: "matrix", Unsaid: "none", Words: func(c Cell) string { return wordsIf(c.MatrixSize > 0, "N "+strconv.Itoa(c.MatrixSize)) }},
+		{Name: "block_size", Of: func(c *Cell) any { return &c.BlockSize }, Order: Order{Column: 36, Words: 22, Filter: 23, Levels: 24, Key: 21},
+			Key: func() Key {
+				return Key{Kind: "block size", Default: "[64]", Bounds: Bounds{Min: 1, Max: mostBlock}, Example: "[64, 128, 256]",
+					Doc: "NB of mpi_hpcc: the size of the blocks that HPL and PTRANS divide the matrix into."}
+			},
+			Plural: "block sizes", Default: 64, Filter: "matrix", FilterWords: nbWords, Words: nbWords},
 	}
 }
 
@@ -347,6 +357,9 @@ func nameFactors() [5]Factor {
 		{Name: "server_node", Of: func(c *Cell) any { return &c.ServerNode }, Order: Order{Column: 4}},
 	}
 }
+
+// nbWords are the size of HPL's blocks, where it is not the usual one.
+func nbWords(c Cell) string { return wordsIf(c.BlockSize > 0, "NB "+strconv.Itoa(c.BlockSize)) }
 
 func wordsIf(said bool, words string) string {
 	if said {

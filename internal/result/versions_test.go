@@ -13,6 +13,8 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -37,8 +39,8 @@ func TestVersion1StaysReadable(t *testing.T) {
 	if err := p.Check(rec.Samples, 1); err != nil {
 		t.Error(err)
 	}
-	got := map[string]stat.Estimate{}
-	for _, c := range stat.Analyse(rec.Samples, stat.Options{Environment: *rec.Environment}).Cells {
+	got := map[string]estimate.Estimate{}
+	for _, c := range stat.Analyse(rec.Samples, dataset.Options{Environment: *rec.Environment}).Cells {
 		name := fmt.Sprintf("%s %s", c.Cell.Network, c.Cell.Traffic())
 		got[name+" "+c.Primary] = c.Absolute[c.Primary]
 		if c.Efficiency != nil {
@@ -61,7 +63,7 @@ func TestVersion1StaysReadable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]stat.Estimate{}
+	want := map[string]estimate.Estimate{}
 	if err := json.Unmarshal(data, &want); err != nil {
 		t.Fatal(err)
 	}

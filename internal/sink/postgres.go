@@ -21,7 +21,7 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// Tables is the SQL that makes the two tables, where they are not there yet.
+// Tables is the SQL that makes the two tables, where they do not exist yet.
 // The record as it was written is in the column record; the others are copies
 // of what one asks by.
 const Tables = `

@@ -1,10 +1,9 @@
 package stat
 
 import (
-	"fmt"
-	"math"
-
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -60,7 +59,7 @@ type CrossCheck struct {
 	Metric string `json:"metric"`
 	// Ratio is native / classic over the blocks that have both, as it is: less
 	// than 1 is less, also where less is better. Nil for NoRatio.
-	Ratio *Estimate `json:"ratio,omitempty"`
+	Ratio *estimate.Estimate `json:"ratio,omitempty"`
 	// NoRatio says why Ratio is nil.
 	NoRatio string `json:"no_ratio,omitempty"`
 	// Differs says in what the two are not the same.
@@ -69,12 +68,12 @@ type CrossCheck struct {
 
 // crossChecks pairs each native cell with the cells of published tools that
 // have the same factors.
-func (c *dataset) crossChecks() []CrossCheck {
+func crossChecks(c *dataset.Dataset) []CrossCheck {
 	var out []CrossCheck
-	for _, d := range c.cells {
+	for _, d := range c.Cells {
 		for _, k := range Correspondences() {
-			if e := c.classic(k, d.cell); e != nil {
-				out = append(out, c.crossCheck(k, d, e))
+			if e := classic(c, k, d.Cell); e != nil {
+				out = append(out, crossCheck(c, k, d, e))
 			}
 		}
 	}
@@ -84,101 +83,33 @@ func (c *dataset) crossChecks() []CrossCheck {
 // classic is the published tool's data for a native cell; nil where the
 // campaign has no such cell. An open loop has none: the tools count latency
 // from the moment of sending, the native engine from the intended one.
-func (c *dataset) classic(k Correspondence, native result.Cell) *cellData {
+func classic(c *dataset.Dataset, k Correspondence, native result.Cell) *dataset.CellData {
 	if native.Workload != k.Native || native.RatePerSecond > 0 {
 		return nil
 	}
 	cell := native
 	cell.Workload, cell.Test, cell.Protocol = k.Tool, k.Test, k.Protocol
-	if d := c.byCell[cell]; d != nil || cell.Streams != 1 {
+	if d := c.ByCell[cell]; d != nil || cell.Streams != 1 {
 		return d
 	}
 	cell.Streams = 0 // of a tool that knows one stream only
-	return c.byCell[cell]
+	return c.ByCell[cell]
 }
 
-func (c *dataset) crossCheck(k Correspondence, native, classic *cellData) CrossCheck {
-	x := CrossCheck{Native: native.cell, Classic: classic.cell, Metric: k.Metric, Differs: k.Differs}
-	for _, d := range []*cellData{native, classic} {
-		if x.NoRatio = notMeasured(d); x.NoRatio != "" {
-			x.NoRatio = d.cell.Workload + ": " + x.NoRatio
+func crossCheck(c *dataset.Dataset, k Correspondence, native, classic *dataset.CellData) CrossCheck {
+	x := CrossCheck{Native: native.Cell, Classic: classic.Cell, Metric: k.Metric, Differs: k.Differs}
+	for _, d := range []*dataset.CellData{native, classic} {
+		if x.NoRatio = dataset.NotMeasured(d); x.NoRatio != "" {
+			x.NoRatio = d.Cell.Workload + ": " + x.NoRatio
 			return x
 		}
 	}
-	ratios := logRatios(native.series(k.Metric), classic.series(k.Metric), unit.Neither)
+	ratios := estimate.LogRatios(native.Series(k.Metric), classic.Series(k.Metric), unit.Neither)
 	if len(ratios) == 0 {
 		x.NoRatio = "no block has " + k.Metric + " of both"
 		return x
 	}
-	e := c.tables.geometricMean(ratios)
+	e := c.Tables.GeometricMean(ratios)
 	x.Ratio = &e
 	return x
-}
-
-// RoundTripCheck compares a closed loop with Little's law: transactions per
-// second × their mean time is how many are under way at once.
-type RoundTripCheck struct {
-	Cell result.Cell `json:"cell"`
-	// Product is rate × mean round trip ÷ the number under way; its truth is 1.
-	Product Estimate `json:"product"`
-	// OK reports that it is within RoundTripTolerance of 1.
-	OK bool `json:"ok"`
-}
-
-// RoundTripTolerance is how far rate × round trip may lie from the number of
-// transactions under way, relative.
-const RoundTripTolerance = 0.05
-
-// roundTripChecks has every cell that counts and times transactions in a closed
-// loop; an open one is not held back by its answers.
-func (c *dataset) roundTripChecks() []RoundTripCheck {
-	var out []RoundTripCheck
-	for _, d := range c.cells {
-		if d.cell.RatePerSecond > 0 {
-			continue
-		}
-		var products []point
-		for _, s := range d.ok {
-			if v, ok := roundTripProduct(s); ok {
-				products = append(products, point{s.block(), math.Log(v)})
-			}
-		}
-		if len(products) == 0 {
-			continue
-		}
-		e := c.tables.geometricMean(products)
-		out = append(out, RoundTripCheck{Cell: d.cell, Product: e, OK: math.Abs(e.Value-1) <= RoundTripTolerance})
-	}
-	return out
-}
-
-// roundTripProduct is that of one sample. One that lost transactions has none:
-// those were under way and have no round trip.
-func roundTripProduct(s record) (float64, bool) {
-	rate, ok := measured(s, "transactions_per_second")
-	mean, okMean := measured(s, "latency_mean_seconds")
-	lost, _ := measured(s, "transactions_lost") // absent means none
-	if !ok || !okMean || rate <= 0 || mean <= 0 || lost > 0 {
-		return 0, false
-	}
-	underWay := max(s.cell.Streams, 1) * max(s.cell.Burst, 1)
-	if s.cell.Workload == "latency_under_load" {
-		underWay = 1 // its streams are the load
-	}
-	return rate * mean / float64(underWay), true
-}
-
-func (c *dataset) warnRoundTrips(a Analysis) Warning {
-	var f finding
-	for _, r := range a.RoundTrips {
-		if !r.OK {
-			f.add(r.Cell, math.Abs(r.Product.Value-1), r.Product.Value)
-		}
-	}
-	if len(f.cells) == 0 {
-		return Warning{}
-	}
-	return Warning{Code: RoundTripRate, Cells: f.cells,
-		Message: fmt.Sprintf("rate × mean round trip is not the number under way in %s, worst in %s: %.2f of it", counted(len(f.cells), "cell"), named(f.worst), f.value),
-		Cure:    "near 0.5 the tool reports one-way times, below 1 the client waits between transactions, above 1 the two were not measured together: look at the raw output"}
 }

@@ -1,11 +1,12 @@
 package stat
 
 import (
-	"math"
 	"strings"
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
+	"github.com/cnibench/cnibench/internal/stat/stattest"
 	"github.com/cnibench/cnibench/internal/unit"
 	"github.com/cnibench/cnibench/internal/workload"
 )
@@ -17,11 +18,11 @@ func toolCell(c result.Cell, tool, test, protocol string, streams int) result.Ce
 }
 
 func TestCrossCheck(t *testing.T) {
-	c := cellOf("bridge")
+	c := stattest.CellOf("bridge")
 	iperf3, netperf := toolCell(c, "iperf3", "", "tcp", 1), toolCell(c, "netperf", "TCP_STREAM", "", 0)
 	// The machine is twice as fast in block 2: the ratio does not see it.
-	samples := join(streams(c, 12e9, 24e9, 12e9), streams(iperf3, 10e9, 20e9, 10e9), streams(netperf, 15e9, 30e9))
-	a := Analyse(samples, Options{})
+	samples := stattest.Join(stattest.Streams(c, 12e9, 24e9, 12e9), stattest.Streams(iperf3, 10e9, 20e9, 10e9), stattest.Streams(netperf, 15e9, 30e9))
+	a := Analyse(samples, dataset.Options{})
 	if len(a.CrossChecks) != 2 {
 		t.Fatalf("%+v", a.CrossChecks)
 	}
@@ -31,10 +32,10 @@ func TestCrossCheck(t *testing.T) {
 		n       int
 	}{{iperf3, 1.2, 3}, {netperf, 0.8, 2}} {
 		x := a.CrossChecks[i]
-		if x.Native != c || x.Classic != want.classic || x.Metric != throughput || x.Differs == "" {
+		if x.Native != c || x.Classic != want.classic || x.Metric != stattest.Throughput || x.Differs == "" {
 			t.Errorf("%+v", x)
 		}
-		near(t, "ratio", x.Ratio.Value, want.ratio, 1e-12)
+		stattest.Near(t, "ratio", x.Ratio.Value, want.ratio, 1e-12)
 		if low, high, ok := x.Ratio.Interval(); !ok || x.Ratio.N != want.n || low > want.ratio || high < want.ratio {
 			t.Errorf("%+v", x.Ratio)
 		}
@@ -43,19 +44,19 @@ func TestCrossCheck(t *testing.T) {
 
 // A latency's ratio is not turned round: 0.5 is half the time.
 func TestCrossCheckOfLatency(t *testing.T) {
-	c := rrOf("bridge")
+	c := stattest.RROf("bridge")
 	tool := toolCell(c, "sockperf", "ping-pong", "tcp", 0)
 	var samples []result.Sample
 	for b := 1; b <= 3; b++ {
 		samples = append(samples,
-			okSample(c, b, metrics{"latency_mean_seconds": 20e-6, "transactions_per_second": 50_000}),
-			okSample(tool, b, metrics{"latency_mean_seconds": 40e-6, "transactions_per_second": 25_000}))
+			stattest.OKSample(c, b, stattest.Metrics{"latency_mean_seconds": 20e-6, "transactions_per_second": 50_000}),
+			stattest.OKSample(tool, b, stattest.Metrics{"latency_mean_seconds": 40e-6, "transactions_per_second": 25_000}))
 	}
-	a := Analyse(samples, Options{})
+	a := Analyse(samples, dataset.Options{})
 	if len(a.CrossChecks) != 1 || a.CrossChecks[0].Metric != "latency_mean_seconds" {
 		t.Fatalf("%+v", a.CrossChecks)
 	}
-	near(t, "ratio", a.CrossChecks[0].Ratio.Value, 0.5, 1e-12)
+	stattest.Near(t, "ratio", a.CrossChecks[0].Ratio.Value, 0.5, 1e-12)
 	if len(a.RoundTrips) != 2 || !a.RoundTrips[0].OK || !a.RoundTrips[1].OK {
 		t.Errorf("%+v", a.RoundTrips)
 	}
@@ -63,7 +64,7 @@ func TestCrossCheckOfLatency(t *testing.T) {
 
 // Only cells with the same factors are compared.
 func TestCrossCheckOnlyOfEqualFactors(t *testing.T) {
-	c := cellOf("bridge")
+	c := stattest.CellOf("bridge")
 	tool := toolCell(c, "iperf3", "", "tcp", 1)
 	for name, change := range map[string]func(native, classic *result.Cell){
 		"network":   func(_, e *result.Cell) { e.Network = "macvlan" },
@@ -84,61 +85,28 @@ func TestCrossCheckOnlyOfEqualFactors(t *testing.T) {
 	} {
 		d, e := c, tool
 		change(&d, &e)
-		if x := Analyse(join(streams(d, 1, 1), streams(e, 1, 1)), Options{}).CrossChecks; len(x) != 0 {
+		if x := Analyse(stattest.Join(stattest.Streams(d, 1, 1), stattest.Streams(e, 1, 1)), dataset.Options{}).CrossChecks; len(x) != 0 {
 			t.Errorf("%s: %+v", name, x)
 		}
 	}
 }
 
 func TestCrossCheckSaysWhyNot(t *testing.T) {
-	c := cellOf("bridge")
+	c := stattest.CellOf("bridge")
 	tool := toolCell(c, "iperf3", "", "tcp", 1)
-	missing := failedSample(tool, 1, "iperf3 is not installed")
+	missing := stattest.FailedSample(tool, 1, "iperf3 is not installed")
 	missing.Status = result.StatusUnsupported
-	other := streams(tool, 1, 1, 1)[2:]
+	other := stattest.Streams(tool, 1, 1, 1)[2:]
 	for want, tools := range map[string][]result.Sample{
 		"iperf3: unsupported: iperf3 is not installed":               {missing},
-		"iperf3: all 2 samples failed: refused":                      {failedSample(tool, 1, "refused"), failedSample(tool, 2, "refused")},
+		"iperf3: all 2 samples failed: refused":                      {stattest.FailedSample(tool, 1, "refused"), stattest.FailedSample(tool, 2, "refused")},
 		"no block has throughput_bits_per_second of both":            other,
-		"no block has throughput_bits_per_second of both (no value)": {okSample(tool, 1, metrics{"retransmits": 1})},
+		"no block has throughput_bits_per_second of both (no value)": {stattest.OKSample(tool, 1, stattest.Metrics{"retransmits": 1})},
 	} {
 		want, _, _ := strings.Cut(want, " (no value)")
-		x := Analyse(join(streams(c, 1, 1), tools), Options{}).CrossChecks
+		x := Analyse(stattest.Join(stattest.Streams(c, 1, 1), tools), dataset.Options{}).CrossChecks
 		if len(x) != 1 || x[0].Ratio != nil || x[0].NoRatio != want {
 			t.Errorf("want %q, got %+v", want, x)
-		}
-	}
-}
-
-func TestRoundTripCheck(t *testing.T) {
-	c := rrOf("bridge")
-	for name, k := range map[string]struct {
-		change  func(*result.Cell)
-		metrics metrics
-		want    float64 // 0: no check
-		ok      bool
-	}{
-		"one":              {nil, metrics{"transactions_per_second": 20_000, "latency_mean_seconds": 50e-6}, 1, true},
-		"one-way times":    {nil, metrics{"transactions_per_second": 20_000, "latency_mean_seconds": 25e-6}, 0.5, false},
-		"edge":             {nil, metrics{"transactions_per_second": 20_000, "latency_mean_seconds": 47.6e-6}, 0.952, true},
-		"streams, burst":   {func(c *result.Cell) { c.Streams, c.Burst = 4, 2 }, metrics{"transactions_per_second": 160_000, "latency_mean_seconds": 50e-6}, 1, true},
-		"beside streams":   {func(c *result.Cell) { c.Streams, c.Workload = 4, "latency_under_load" }, metrics{"transactions_per_second": 20_000, "latency_mean_seconds": 50e-6}, 1, true},
-		"open loop":        {func(c *result.Cell) { c.RatePerSecond = 10 }, metrics{"transactions_per_second": 10, "latency_mean_seconds": 50e-6}, 0, false},
-		"lost":             {nil, metrics{"transactions_per_second": 10_000, "latency_mean_seconds": 50e-6, "transactions_lost": 3}, 0, false},
-		"no mean":          {nil, metrics{"transactions_per_second": 10_000}, 0, false},
-		"not a round trip": {nil, metrics{"requests_per_second": 10_000, "latency_mean_seconds": 50e-6}, 0, false},
-	} {
-		d := c
-		if k.change != nil {
-			k.change(&d)
-		}
-		got := Analyse([]result.Sample{okSample(d, 1, k.metrics), okSample(d, 2, k.metrics)}, Options{}).RoundTrips
-		switch {
-		case k.want == 0 && len(got) > 0:
-			t.Errorf("%s: %+v", name, got)
-		case k.want == 0:
-		case len(got) != 1 || math.Abs(got[0].Product.Value-k.want) > 1e-12 || got[0].OK != k.ok || got[0].Product.N != 2:
-			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -25,7 +28,7 @@ type MeshPair struct {
 	Client string `json:"client_node"`
 	Server string `json:"server_node"`
 	// Value is the geometric mean of the metric over blocks, in base units.
-	Value Estimate `json:"value"`
+	Value estimate.Estimate `json:"value"`
 	// OfMedian is Value against the median of all pairs: 1 is the same, less is
 	// worse, whichever way the metric is better.
 	OfMedian float64 `json:"of_median"`
@@ -33,11 +36,11 @@ type MeshPair struct {
 	// are alike, that is so of 2.5 % by chance, at 95 %.
 	Slow bool `json:"slow,omitempty"`
 	// Efficiency is that of the pair's cell; nil where it has none.
-	Efficiency *Estimate `json:"efficiency,omitempty"`
+	Efficiency *estimate.Estimate `json:"efficiency,omitempty"`
 }
 
 // meshes are those of the campaign, in the order of their cells.
-func (c *dataset) meshes(cells []CellSummary) []Mesh {
+func meshes(c *dataset.Dataset, cells []summary.Cell) []Mesh {
 	index := map[result.Cell]int{}
 	var out []Mesh
 	for _, s := range cells {
@@ -63,13 +66,13 @@ func (c *dataset) meshes(cells []CellSummary) []Mesh {
 }
 
 // compare compares the pairs with each other.
-func (m *Mesh) compare(c *dataset) {
+func (m *Mesh) compare(c *dataset.Dataset) {
 	var values []float64
 	for _, p := range m.Pairs {
 		values = append(values, p.Value.Value)
 	}
-	m.Median = medianOf(values)
-	less := c.better[m.Metric] == unit.Lower
+	m.Median = estimate.MedianOf(values)
+	less := c.Better[m.Metric] == unit.Lower
 	for i, p := range m.Pairs {
 		m.Pairs[i].OfMedian, m.Pairs[i].Slow = p.Value.Value/m.Median, p.Value.High != nil && *p.Value.High < m.Median
 		if less {

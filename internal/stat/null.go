@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
 )
 
 // NullPair is one cell under both names of the same network.
@@ -11,8 +13,8 @@ type NullPair struct {
 	A result.Cell `json:"a"`
 	B result.Cell `json:"b"`
 	// Ratio is B against A, above 1 better; its truth is 1.
-	Ratio Estimate `json:"ratio"`
-	P     float64  `json:"p"`
+	Ratio estimate.Estimate `json:"ratio"`
+	P     float64           `json:"p"`
 	// Different: called different at the confidence, this pair alone; a false
 	// alarm. AfterHolm: still so after the correction over all pairs.
 	Different bool `json:"different"`
@@ -42,40 +44,36 @@ type NullResult struct {
 	Detectable float64 `json:"detectable"`
 }
 
-// power is the share of campaigns that should see a difference of the size
-// that is called detectable (Cohen 1988: 0.8).
-const power = 0.8
-
-// NullTest compares each cell with the one of the same network under its second
+// nullTest compares each cell with the one of the same network under its second
 // name (result.SecondName). It is nil where no network is measured twice.
-func NullTest(samples []result.Sample, opt Options) *NullResult {
-	return collect(samples, opt).nullTest()
-}
-
-func (c *dataset) nullTest() *NullResult {
-	out := NullResult{Confidence: c.opt.Confidence}
+func nullTest(c *dataset.Dataset) *NullResult {
+	out := NullResult{Confidence: c.Options.Confidence}
 	found := false
 	var ps []float64
-	for _, d := range c.cells {
-		second := d.cell
+	for _, d := range c.Cells {
+		second := d.Cell
 		second.Network = result.SecondName(second.Network)
-		e := c.byCell[second]
+		e := c.ByCell[second]
 		if e == nil {
 			continue
 		}
 		found = true
-		if p, ok := c.nullPair(d, e); ok {
+		if p, ok := nullPair(c, d, e); ok {
 			out.Pairs, ps = append(out.Pairs, p), append(ps, p.P)
 		}
 	}
 	if !found {
 		return nil
 	}
-	for i, adjusted := range holm(ps) {
+	for i, adjusted := range estimate.Holm(ps) {
 		p := &out.Pairs[i]
 		p.AfterHolm = adjusted < 1-out.Confidence
-		out.False += count(p.Different)
-		out.FalseAfterHolm += count(p.AfterHolm)
+		if p.Different {
+			out.False++
+		}
+		if p.AfterHolm {
+			out.FalseAfterHolm++
+		}
 		if h, ok := p.Ratio.RelativeHalfwidth(); ok {
 			out.NoiseFloor = math.Max(out.NoiseFloor, h)
 		}
@@ -85,32 +83,17 @@ func (c *dataset) nullTest() *NullResult {
 	return &out
 }
 
-func (c *dataset) nullPair(d, e *cellData) (NullPair, bool) {
-	ratios := logRatios(e.series(d.primary), d.series(d.primary), c.better[d.primary])
+func nullPair(c *dataset.Dataset, d, e *dataset.CellData) (NullPair, bool) {
+	ratios := estimate.LogRatios(e.Series(d.Primary), d.Series(d.Primary), c.Better[d.Primary])
 	if len(ratios) == 0 {
 		return NullPair{}, false
 	}
-	m := momentsOf(ratios)
-	p := NullPair{A: d.cell, B: e.cell, Ratio: c.tables.geometricMean(ratios), P: pairedT(m)}
-	p.Different = p.P < 1-c.opt.Confidence
-	p.NoisePerBlock = math.Expm1(m.sd)
-	if m.n >= 2 {
-		p.Detectable = c.tables.detectable(m)
+	m := estimate.MomentsOf(ratios)
+	p := NullPair{A: d.Cell, B: e.Cell, Ratio: c.Tables.GeometricMean(ratios), P: estimate.PairedT(m)}
+	p.Different = p.P < 1-c.Options.Confidence
+	p.NoisePerBlock = math.Expm1(m.SD)
+	if m.N >= 2 {
+		p.Detectable = c.Tables.Detectable(m)
 	}
 	return p, true
-}
-
-// detectable is the smallest relative difference that n blocks of this spread
-// show with the given power: (t(1−α/2) + t(power))·s/√n, with n−1 degrees of
-// freedom, as a change of the ratio.
-func (t *tables) detectable(m moments) float64 {
-	sum := t.tQuantile(m.n-1) + tQuantile(float64(m.n-1), power)
-	return math.Expm1(sum * m.sd / math.Sqrt(float64(m.n)))
-}
-
-func count(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }

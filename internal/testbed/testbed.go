@@ -41,6 +41,9 @@ type Ends struct {
 	// TargetPort is what the client sends to if that is not what the server
 	// serves on; 0: it is.
 	TargetPort uint16
+	// Proxied means that the server sees its connections come from another address than the
+	// client's.
+	Proxied bool
 	// SharedClock means that both ends read one clock.
 	SharedClock bool
 }
@@ -93,6 +96,14 @@ type PodAdder interface {
 	AddPods(ctx context.Context, cell result.Cell) (result.PodSetUp, error)
 }
 
+// ServiceUpdater is a testbed that can change a service while traffic goes to it.
+type ServiceUpdater interface {
+	// UpdateService has the service that a cell measures lead to another port of the same
+	// pod, on the node of the client. It returns when the service proxy is through, with
+	// when it began on the clock of the places, and how long it took.
+	UpdateService(ctx context.Context, cell result.Cell, port uint16) (result.ServiceChange, error)
+}
+
 // NodeReader is a testbed that can read what the nodes under a cell hold: their
 // rules and their memory (probes netfilter and memory).
 type NodeReader interface {
@@ -127,6 +138,14 @@ type Printed struct {
 	Name           string
 	Argv           []string
 	Stdout, Stderr string
+}
+
+// PathVerifier is a testbed that can verify that a cell's traffic takes the way that its
+// network has for it.
+type PathVerifier interface {
+	// WatchPath reads counters before the traffic begins. The func reads them again after it;
+	// its error says what did not take that way.
+	WatchPath(ctx context.Context, cell result.Cell) func(context.Context) error
 }
 
 // EncryptionReader is a testbed that can verify that a cell's packets between nodes are

@@ -10,7 +10,7 @@ import (
 )
 
 // Inside a window of many thousand messages both halves together allocate next
-// to nothing: what is there comes from the timers around the hot loops.
+// to nothing: what there is comes from the timers around the hot loops.
 func TestNoAllocationInHotLoops(t *testing.T) {
 	const most = 60
 	for _, c := range []struct {

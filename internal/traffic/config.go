@@ -16,6 +16,8 @@ const (
 	maxBurst       = 1024
 	loadProbeBytes = 64 // of the round trips of latency_under_load
 	wordBytes      = 8  // of a datagram, which begins with its number
+	// lastMark is set in the mark of a server that was asked to finish: its client is through.
+	lastMark = 0x80
 	// idleLimit is how long a half waits without hearing from the other before
 	// it gives up: a fault must be reported within 5 s.
 	idleLimit = 3 * time.Second
@@ -131,6 +133,10 @@ func (c Config) validateFactors() error {
 		return fmt.Errorf("%s has no congestion_control: it is for TCP", c.Test)
 	case c.UDPGSO && c.Test != UDPStream:
 		return fmt.Errorf("%s: udp_gso is for udp_stream", c.Test)
+	case c.Mark != 0 && (c.Test != TCPCRR || c.Sliced):
+		return fmt.Errorf("%s: a mark is for tcp_crr in one window", c.Test)
+	case c.Mark&lastMark != 0:
+		return fmt.Errorf("a mark of %d: 1 to %d are possible", c.Mark, lastMark-1)
 	case c.ZeroCopy && c.Test != TCPStream && c.Test != LatencyUnderLoad:
 		return fmt.Errorf("%s: zero_copy is for tcp_stream", c.Test)
 	}

@@ -25,14 +25,19 @@ type crrRequester struct {
 	server    netip.AddrPort
 	req, resp []byte
 	latency   *recorder
+	connect   *recorder
 	n         int64
+	// asked and answered are when the first packet of the present connection was sent, and
+	// when its answer came.
+	asked, answered int64
+	marks           *marks // nil where one server serves the client
 }
 
 func (r *run) callCRR(server netip.AddrPort) ([]worker, error) {
 	var workers []worker
 	for range r.cfg.Streams {
 		workers = append(workers, &crrRequester{
-			run: r, server: server, latency: newRecorder(),
+			run: r, server: server, latency: newRecorder(), connect: newRecorder(), marks: newMarks(r.cfg),
 			req:  append(r.token[:], make([]byte, r.cfg.requestBytes())...),
 			resp: make([]byte, r.cfg.responseBytes()+1),
 		})
@@ -57,7 +62,11 @@ func (a *crrRequester) work() error {
 		}
 		if now >= begin {
 			a.latency.record(now - start)
+			a.connect.record(a.answered - a.asked)
 			a.n++
+		}
+		if a.marks.over(a.resp[0], a.answered, now-begin) {
+			return nil
 		}
 	}
 	return nil
@@ -70,6 +79,7 @@ func (a *crrRequester) transact(family int, addr []byte) error {
 		return fmt.Errorf("socket: %w", err)
 	}
 	defer closeNow(fd) // the server has closed already
+	a.asked = nanotime()
 	for {
 		// A connect that a tick interrupted goes on when called again.
 		e := connect(fd, addr)
@@ -86,6 +96,7 @@ func (a *crrRequester) transact(family int, addr []byte) error {
 			return nil
 		}
 	}
+	a.answered = nanotime()
 	if err := a.sendAll(fd, a.req); err != nil {
 		return err
 	}
@@ -113,6 +124,8 @@ func connecting(e unix.Errno) bool {
 func (a *crrRequester) report(t *tally) {
 	count(&t.transactions, a.n)
 	t.latency = append(t.latency, a.latency)
+	t.connect = append(t.connect, a.connect)
+	a.marks.report(t)
 }
 
 // sockaddr is an address as connect(2) takes it, struct sockaddr_in or sockaddr_in6.
@@ -185,8 +198,9 @@ func (s *crrServer) work() (err error) {
 		switch {
 		case err != nil:
 			return err
-		case idle && s.over.Load():
+		case idle && s.over.Load() && s.released():
 			return nil
+		case s.cfg.Mark != 0: // another server may have the client
 		case !s.starting(now) && !s.over.Load() && s.in.silent():
 			return s.errSilent("no request came")
 		}
@@ -206,6 +220,7 @@ func (s *crrServer) answer(fd int32, _ byte) error {
 		s.recv.first(nanotime())
 		s.opened = true
 	}
+	s.resp[0] = s.ownMark()
 	err := s.sendAll(int(fd), s.resp)
 	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
 		err = nil // a client that was ended in its last transaction

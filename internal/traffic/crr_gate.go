@@ -212,7 +212,7 @@ func (g *crrGate) evict() error {
 	return nil
 }
 
-// read takes what comes of a request, or with MSG_DONTWAIT what is there; a
+// read takes what comes of a request, or with MSG_DONTWAIT what has arrived; a
 // whole one is answered and the connection closed.
 func (g *crrGate) read(fd int32, flags int) error {
 	c, waits := g.conns[fd]

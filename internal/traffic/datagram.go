@@ -89,37 +89,50 @@ func (r *run) readControl(p []byte) (kind byte, index int) {
 	return p[0] >> flagBits, int(binary.LittleEndian.Uint32(p[wordBytes+tokenBytes:]))
 }
 
-// seen distinguishes new datagrams from duplicates and late ones, over the last
-// seenBits numbers.
+// seen distinguishes new datagrams from duplicates and late ones, over at least the last
+// seenBits numbers. It forgets 64 numbers at a time, so that the next number, which nearly
+// every datagram has, costs one write.
 type seen struct {
 	next uint64 // one more than the highest number
-	bits [seenBits / 64]uint64
+	top  uint64 // the highest number / 64
+	bits [seenWords]uint64
 }
 
-const seenBits = 1 << 16
+const (
+	seenWords = 1 << 10
+	seenBits  = (seenWords - 1) * 64
+)
 
 // mark takes a number. A number too far back to remember counts as late, not
 // as a duplicate.
 func (s *seen) mark(n uint64) (late, duplicate bool) {
+	w, bit := n/64, uint64(1)<<(n%64)
 	if n >= s.next {
-		if n-s.next >= seenBits {
-			s.bits = [seenBits / 64]uint64{}
-		} else {
-			for k := s.next; k < n; k++ {
-				s.bits[k%seenBits/64] &^= 1 << (k % 64)
-			}
+		if w != s.top {
+			s.forget(w)
 		}
 		s.next = n + 1
-		s.bits[n%seenBits/64] |= 1 << (n % 64)
+		s.bits[w%seenWords] |= bit
 		return false, false
 	}
-	if s.next-n > seenBits {
+	if s.top-w >= seenWords {
 		return true, false
 	}
-	bit := uint64(1) << (n % 64)
-	duplicate = s.bits[n%seenBits/64]&bit != 0
-	s.bits[n%seenBits/64] |= bit
+	duplicate = s.bits[w%seenWords]&bit != 0
+	s.bits[w%seenWords] |= bit
 	return !duplicate, duplicate
+}
+
+// forget makes room for numbers up to those of word w, the new top.
+func (s *seen) forget(w uint64) {
+	if w-s.top >= seenWords {
+		s.bits = [seenWords]uint64{}
+	} else {
+		for k := s.top + 1; k <= w; k++ {
+			s.bits[k%seenWords] = 0
+		}
+	}
+	s.top = w
 }
 
 // wantedBuffer is asked of the kernel for the datagrams that wait on a socket.

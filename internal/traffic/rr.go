@@ -37,7 +37,7 @@ func (a *tcpRequester) work() error {
 	}
 	var begin, end int64
 	size, got, next := a.cfg.responseBytes(), 0, 0
-	// A single round trip reads exactly its response; a burst what is there.
+	// A single round trip reads exactly its response; a burst what has arrived.
 	want := size
 	if len(a.sent) > 1 {
 		want = len(a.resp)

@@ -76,6 +76,7 @@ type run struct {
 	over      atomic.Bool // the other half is through
 	stopped   atomic.Bool // the run has failed or was cancelled
 	strangers atomic.Int64
+	lastMarks atomic.Int64 // streams of the client that know that they are through
 
 	mu  sync.Mutex
 	err error

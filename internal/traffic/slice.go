@@ -69,7 +69,7 @@ func (s *Slice) add(o Slice) {
 // Sliceable reports whether a run can come in slices. Paced traffic, background
 // streams and latency under load need a steady state that is longer than a slice.
 func (c Config) Sliceable() bool {
-	if c.RateBitsPerSecond > 0 || c.RatePerSecond > 0 || c.BackgroundStreams > 0 || c.ZeroCopy {
+	if c.RateBitsPerSecond > 0 || c.RatePerSecond > 0 || c.BackgroundStreams > 0 || c.ZeroCopy || c.Mark != 0 {
 		return false
 	}
 	switch c.Test {

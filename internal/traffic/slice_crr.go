@@ -29,6 +29,9 @@ type crrSliceRequester struct {
 	bounded bool   // give each call on the socket a timeout
 	fd      atomic.Int64
 	latency *recorder
+	connect *recorder
+	// asked and answered are as in crrRequester.
+	asked, answered int64
 }
 
 func (r *run) crrEnds(server netip.AddrPort) ([]sliceEnd, error) {
@@ -40,7 +43,7 @@ func (r *run) crrEnds(server netip.AddrPort) ([]sliceEnd, error) {
 	var ends []sliceEnd
 	for range r.cfg.Streams {
 		a := &crrSliceRequester{
-			run: r, address: address, family: family, server: server, algo: algo, latency: newRecorder(),
+			run: r, address: address, family: family, server: server, algo: algo, latency: newRecorder(), connect: newRecorder(),
 			req:  append(r.token[:], make([]byte, r.cfg.requestBytes())...),
 			resp: make([]byte, r.cfg.responseBytes()+answerBytes),
 		}
@@ -84,6 +87,7 @@ func (a *crrSliceRequester) transact(mark byte) error {
 			return err
 		}
 	}
+	a.asked = nanotime()
 	for {
 		e := connect(fd, a.address)
 		if e == 0 || e == unix.EISCONN {
@@ -93,6 +97,7 @@ func (a *crrSliceRequester) transact(mark byte) error {
 			return fmt.Errorf("connect to %v: %w", a.server, e)
 		}
 	}
+	a.answered = nanotime()
 	c := sliceConn{run: a.run, fd: fd}
 	a.req[tokenBytes] = mark
 	if err := c.writeWhole(a.req); err != nil {
@@ -117,6 +122,7 @@ func (a *crrSliceRequester) exchange(now, until int64, record bool) (n, end int6
 		now = nanotime()
 		if record {
 			a.latency.record(now - start)
+			a.connect.record(a.answered - a.asked)
 		}
 		n++
 	}
@@ -134,7 +140,10 @@ func (a *crrSliceRequester) slice(leadIn, length time.Duration, out *Slice) erro
 	return nil
 }
 
-func (a *crrSliceRequester) finish(t *tally) { t.latency = append(t.latency, a.latency) }
+func (a *crrSliceRequester) finish(t *tally) {
+	t.latency = append(t.latency, a.latency)
+	t.connect = append(t.connect, a.connect)
+}
 
 // crrSink serves connections one after the other, until one says nothing: its gate
 // then waits for all at once, for a while. All threads of a server share the listener

@@ -22,6 +22,9 @@ type tally struct {
 	jitter                 float64
 	jitters                int
 	latency, oneWay        []*recorder
+	connect                []*recorder
+	switches               []Switch
+	window                 int64 // nanoseconds, where it is not the one that was asked for
 	interval               int64
 	series                 []int64
 	tcp                    TCPInfo
@@ -83,6 +86,10 @@ func (t *tally) report() (Report, error) {
 		Arrived:         t.arrived, Reordered: t.reordered, Duplicated: t.duplicated,
 		Warnings: t.warnings,
 	}
+	r.Switches = t.switches
+	if t.window > 0 {
+		r.WindowSeconds = time.Duration(t.window).Seconds()
+	}
 	if t.jitters > 0 {
 		mean := t.jitter / float64(t.jitters)
 		r.JitterSeconds = &mean
@@ -105,6 +112,9 @@ func (t *tally) report() (Report, error) {
 	}
 	var err error
 	if r.Latency, err = merge(t.latency); err != nil {
+		return r, err
+	}
+	if r.Connect, err = merge(t.connect); err != nil {
 		return r, err
 	}
 	r.OneWay, err = merge(t.oneWay)

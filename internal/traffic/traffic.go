@@ -63,6 +63,11 @@ type Config struct {
 	// Sliced has the run come in slices: the driving half follows turns, and Window
 	// and Warmup bound the length of one.
 	Sliced bool `json:"sliced,omitempty"`
+	// Mark, for tcp_crr, is 1 to 127 where the client may reach one server and then another,
+	// as by a service whose endpoint changes. A serving half begins its responses with its
+	// Mark. The driving half notes when the marks change, and is through when a server that
+	// was asked to finish has answered. 0: one server serves the client.
+	Mark byte `json:"mark,omitempty"`
 	// SharedClock reports that both halves read one clock (one kernel), so that
 	// one-way delay can be measured.
 	SharedClock bool `json:"shared_clock,omitempty"`
@@ -97,6 +102,12 @@ type Report struct {
 	// nanoseconds, all streams merged; OneWay that of one-way delays.
 	Latency *Histogram `json:"latency,omitempty"`
 	OneWay  *Histogram `json:"one_way,omitempty"`
+	// Connect is how long the first packet of each connection of tcp_crr waited for its
+	// answer: from connect(2) until the connection was established.
+	Connect *Histogram `json:"connect,omitempty"`
+	// Switches are when another server answered than before (Config.Mark), the first of them
+	// included.
+	Switches []Switch `json:"switches,omitempty"`
 	// SeriesBitsPerSecond is the received rate for each SeriesInterval.
 	SeriesInterval      time.Duration `json:"series_interval_nanoseconds,omitempty"`
 	SeriesBitsPerSecond []float64     `json:"series_bits_per_second,omitempty"`
@@ -114,6 +125,14 @@ type Report struct {
 	Strangers int64 `json:"strangers"`
 	// Warnings: cause and cure, one line each.
 	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Switch is a connection that another server answered than the one before it.
+type Switch struct {
+	// At is when the connection was established, on the driving half's monotonic clock.
+	At int64 `json:"at_nanoseconds"`
+	// Mark is that of the server that answered.
+	Mark byte `json:"mark"`
 }
 
 // Histogram is an encoded HDR histogram with the exact moments that its

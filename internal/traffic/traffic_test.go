@@ -153,7 +153,7 @@ func check(t *testing.T, cfg Config, server, client Report) {
 	}
 }
 
-// stream checks one direction, where it is there.
+// stream checks one direction, where there is one.
 func stream(t *testing.T, cfg Config, there bool, sender, receiver Report) {
 	t.Helper()
 	if (receiver.Bytes != nil) != there || (sender.SentBytes != nil) != there {

@@ -67,7 +67,7 @@ func TestRateIsTheRateThatWasAsked(t *testing.T) {
 	}
 }
 
-// A server that stands still for 50 ms delays every request that is due in that
+// A server that pauses for 50 ms delays every request that is due in that
 // time. In an open loop of 2 s, 2.5 % of the requests wait for up to 50 ms, so
 // that one in a hundred waits longer than 30 ms; a closed loop asks nothing
 // meanwhile, and a single round trip of thousands shows the stall.

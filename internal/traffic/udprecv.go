@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	aliveInterval = int64(500 * time.Millisecond) // a receiver says that it is there
+	aliveInterval = int64(500 * time.Millisecond) // a receiver says that it is ready
 	// lateWait is how long a receiver waits for datagrams that others overtook,
 	// after the last; drainWait how long without an end being said.
 	lateWait  = int64(20 * time.Millisecond)

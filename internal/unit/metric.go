@@ -24,7 +24,7 @@ type Metric struct {
 
 // Metrics lists every metric in the order in which reports show them.
 func Metrics() []Metric {
-	return slices.Concat(trafficMetrics(), jobMetrics(), mpiMetrics(), podMetrics(), detailMetrics())
+	return slices.Concat(trafficMetrics(), connectionMetrics(), jobMetrics(), mpiMetrics(), podMetrics(), serviceMetrics(), detailMetrics())
 }
 
 // trafficMetrics are rates and times of traffic.
@@ -54,6 +54,18 @@ func trafficMetrics() []Metric {
 	}
 }
 
+// connectionMetrics are those of connections that are made: how long the first packet of one
+// waits for its answer.
+func connectionMetrics() []Metric {
+	return []Metric{
+		{"first_packet_mean_seconds", "first packet answered, mean", "s", Lower},
+		{"first_packet_min_seconds", "first packet answered, min", "s", Lower},
+		{"first_packet_p50_seconds", "first packet answered, p50", "s", Lower},
+		{"first_packet_p99_seconds", "first packet answered, p99", "s", Lower},
+		{"first_packet_max_seconds", "first packet answered, max", "s", Lower},
+	}
+}
+
 // jobMetrics are those of workloads with many ends. The time of an operation is that of
 // its slowest rank.
 func jobMetrics() []Metric {
@@ -78,11 +90,15 @@ func jobMetrics() []Metric {
 	}
 }
 
-// mpiMetrics are those of programs that run under MPI: NetPIPE's, then hpcc's.
+// mpiMetrics are those of programs that run under MPI: NetPIPE's, those of collectives by OSU and IMB,
+// then hpcc's.
 func mpiMetrics() []Metric {
 	return []Metric{
 		{"message_time_seconds", "message time, one way", "s", Lower},
 		{"messages", "messages of the fastest trial", "", Neither},
+		{"collective_time_mean_seconds", "collective, mean of ranks", "s", Lower},
+		{"collective_time_min_seconds", "collective, fastest rank", "s", Lower},
+		{"collective_time_max_seconds", "collective, slowest rank", "s", Lower},
 		{"hpl_flops_per_second", "HPL", "flop/s", Higher},
 		{"hpl_seconds", "HPL time", "s", Lower},
 		{"ptrans_bits_per_second", "PTRANS", "bit/s", Higher},
@@ -113,7 +129,7 @@ func podMetrics() []Metric {
 		{"pods_ready_per_second", "pods ready", "1/s", Higher},
 		{"pod_added_mean_seconds", "CNI ADD, mean", "s", Lower},
 		{"pod_allocated_mean_seconds", "until its address is reserved", "s", Lower},
-		{"pod_device_mean_seconds", "until its device is there", "s", Lower},
+		{"pod_device_mean_seconds", "until its device exists", "s", Lower},
 		{"pod_address_mean_seconds", "then until its address", "s", Lower},
 		{"pod_route_mean_seconds", "then until its routes", "s", Lower},
 		{"pod_waiting_mean_seconds", "then until the plugins end", "s", Lower},
@@ -122,6 +138,16 @@ func podMetrics() []Metric {
 		{"pod_removed_mean_seconds", "CNI DEL, mean", "s", Lower},
 		{"pod_kernel_memory_bytes", "kernel memory per pod", "B", Lower},
 		{"pod_process_memory_bytes", "memory of the network's processes per pod", "B", Lower},
+	}
+}
+
+// serviceMetrics are those of a service whose endpoint is changed.
+func serviceMetrics() []Metric {
+	return []Metric{
+		{"service_update_mean_seconds", "service changed, mean", "s", Lower},
+		{"service_update_max_seconds", "service changed, max", "s", Lower},
+		{"service_programmed_mean_seconds", "until its proxy is through, mean", "s", Lower},
+		{"service_updates", "changes of the service", "", Neither},
 	}
 }
 

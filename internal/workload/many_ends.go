@@ -76,10 +76,14 @@ const noToken = "00000000000000000000000000000000"
 
 // CheckRanks returns an error that says what of a choice cannot be run, as a campaign is
 // read; 0 bytes for a workload without messages.
-func (s Spec) CheckRanks(algorithm string, ranks, messageBytes int) error {
+func (s Spec) CheckRanks(test, algorithm string, ranks, messageBytes int) error {
+	exact, name := s.Ranks(test), s.Name
+	if _, own := s.ExactRanksByTest[test]; own {
+		name += " " + test
+	}
 	switch {
-	case s.ExactRanks > 0 && ranks != s.ExactRanks:
-		return fmt.Errorf("%s has %d ranks, found %d", s.Name, s.ExactRanks, ranks)
+	case exact > 0 && ranks != exact:
+		return fmt.Errorf("%s has %d ranks, found %d", name, exact, ranks)
 	case s.MostRanks > 0 && ranks > s.MostRanks:
 		return fmt.Errorf("%s has at most %d ranks, found %d", s.Name, s.MostRanks, ranks)
 	case len(s.Needs) > 0: // no test of the engine

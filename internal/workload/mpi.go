@@ -3,6 +3,7 @@ package workload
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"path"
 	"slices"
@@ -62,10 +63,10 @@ type MPI struct {
 	// sent is how many bytes each rank sent to each other one by the program's own output;
 	// nil where it is unknown.
 	sent func(p Params, launcher Output) (mpiBytes, error)
+	// least is how many bytes the operations of the program send from each place at least,
+	// for an MPI that does not count; nil where sent is known.
+	least func(p Params, hosts []MPIHost, launcher Output) ([]float64, error)
 }
-
-// mpiBytes is how much MPI sent, by the ranks from and to.
-type mpiBytes map[[2]int]float64
 
 // implementation is one MPI.
 type implementation struct {
@@ -81,15 +82,16 @@ type implementation struct {
 	sent func(launcher Output) (mpiBytes, error)
 }
 
-// implementationOf is that of a test: tests are named after them.
-func implementationOf(test string) (implementation, error) {
-	switch test {
-	case "", openMPIName:
-		return openMPI(), nil
-	case mpichName:
+// implementationOf is that of a test: tests are named after them, or end with the name
+// where they are not for Open MPI.
+func (w MPI) implementationOf(test string) (implementation, error) {
+	switch {
+	case test != "" && !slices.Contains(w.spec.Tests, test):
+		return implementation{}, fmt.Errorf("%s has no test %q", w.spec.Name, test)
+	case isMPICH(test):
 		return mpich(), nil
 	}
-	return implementation{}, fmt.Errorf("unknown MPI %q", test)
+	return openMPI(), nil
 }
 
 // Spec describes the workload.
@@ -112,10 +114,10 @@ func mpiEnv() []string {
 
 // Launch is the launcher, for the place of rank 0.
 func (w MPI) Launch(p Params, hosts []MPIHost) (Program, error) {
-	if err := w.spec.CheckRanks("", p.Cell.Ranks, p.Cell.MessageBytes); err != nil {
+	if err := w.spec.CheckRanks(p.Cell.Test, "", p.Cell.Ranks, p.Cell.MessageBytes); err != nil {
 		return Program{}, err
 	}
-	mpi, err := implementationOf(p.Cell.Test)
+	mpi, err := w.implementationOf(p.Cell.Test)
 	if err != nil {
 		return Program{}, err
 	}
@@ -137,7 +139,7 @@ func (w MPI) Launch(p Params, hosts []MPIHost) (Program, error) {
 
 // Daemons are the programs that the launch commands start, each for its place.
 func (w MPI) Daemons(p Params, hosts []MPIHost, commands []string) ([]MPIDaemon, error) {
-	mpi, err := implementationOf(p.Cell.Test)
+	mpi, err := w.implementationOf(p.Cell.Test)
 	if err != nil {
 		return nil, err
 	}
@@ -236,8 +238,10 @@ func (w MPI) ParseJob(p Params, hosts []MPIHost, outputs []Output) (Measurement,
 	if err != nil {
 		return Measurement{}, notUnderstood(w.spec.Name, launcher.ToolVersion, err.Error())
 	}
+	own := m.Tools // what the program's output has
 	m.Tools = versions(launcher, Output{})
-	mpi, err := implementationOf(p.Cell.Test)
+	maps.Copy(m.Tools, own)
+	mpi, err := w.implementationOf(p.Cell.Test)
 	if err != nil {
 		return Measurement{}, err
 	}
@@ -247,13 +251,21 @@ func (w MPI) ParseJob(p Params, hosts []MPIHost, outputs []Output) (Measurement,
 		sent, err = mpi.sent(launcher)
 	case w.sent != nil:
 		sent, err = w.sent(p, launcher)
+	case w.least != nil:
+		least, err := w.least(p, hosts, launcher)
+		if err != nil {
+			return Measurement{}, err
+		}
+		err = m.accountLeast(least, hosts, outputs)
+		return m, err
 	default:
-		err = errors.New("nothing tells what MPI sent")
+		err = errors.New("nothing reports what MPI sent")
 	}
 	if err != nil {
 		return Measurement{}, err
 	}
-	return m, m.account(sent, hosts, outputs)
+	err = m.account(sent, hosts, outputs)
+	return m, err
 }
 
 // jobEnded is why a launcher or a daemon did not end well. What an agent ended comes first,
@@ -281,47 +293,6 @@ func jobEnded(hosts []MPIHost, outputs []Output) error {
 		return killed[0]
 	}
 	return errors.Join(others...)
-}
-
-// account records what MPI sent to other places and what their devices sent. Less on a
-// device than MPI sent by it is an error: the job used another transport.
-func (m *Measurement) account(sent mpiBytes, hosts []MPIHost, outputs []Output) error {
-	at := map[int]int{} // places of ranks
-	for i, h := range hosts {
-		for _, rank := range h.Ranks {
-			at[rank] = i
-		}
-	}
-	byHost := make([]float64, len(hosts))
-	for ranks, bytes := range sent {
-		from, known := at[ranks[0]]
-		to, knownTo := at[ranks[1]]
-		if !known || !knownTo {
-			return fmt.Errorf("MPI counted messages from rank %d to rank %d, and there are %d ranks", ranks[0], ranks[1], len(at))
-		}
-		if from != to {
-			byHost[from] += bytes
-		}
-	}
-	for i, h := range hosts {
-		d := outputs[i].Device
-		switch {
-		case d == nil:
-			return fmt.Errorf("the bytes of the device with %s were not counted", h.Address)
-		case d.Name != outputs[0].Device.Name:
-			return fmt.Errorf("the measured device is %s at %s and %s at %s: MPI takes one name for all", outputs[0].Device.Name, hosts[0].Address, d.Name, h.Address)
-		case len(hosts) > 1 && byHost[i] == 0:
-			return fmt.Errorf("MPI counted no message from %s to another place", h.Address)
-		case d.SentBytes < byHost[i]:
-			return fmt.Errorf("MPI sent %.0f bytes from %s to other places, and device %s only %.0f: the job used another transport", byHost[i], h.Address, d.Name, d.SentBytes)
-		}
-		m.Metrics["mpi_sent_bytes"] += byHost[i]
-		m.Metrics["device_sent_bytes"] += d.SentBytes
-	}
-	if len(hosts) == 1 {
-		m.Warnings = append(m.Warnings, "all ranks share one network namespace, so no device carried their messages: compare jobs on pods or on several nodes")
-	}
-	return nil
 }
 
 // LastLines are the last lines that a launcher printed, without ruled ones and launch

@@ -1,19 +1,39 @@
 package workload
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // DefaultMatrixSize is N of HPL where a campaign names none: 8 MB, a second of work.
 const DefaultMatrixSize = 1000
 
-// hpccBlock is NB, the size of the blocks that HPL and PTRANS divide a matrix into.
-const hpccBlock = 64
+// DefaultBlockSize is NB where a campaign names none, the size of the blocks that HPL and
+// PTRANS divide a matrix into.
+const DefaultBlockSize = 64
+
+// hpccBlock is NB of a cell, which leaves out the default.
+func hpccBlock(c result.Cell) int { return cmp.Or(c.BlockSize, DefaultBlockSize) }
+
+// hpccMPICH is the program that scripts/build-hpcc.sh builds: Debian's hpcc is linked with
+// Open MPI, and no binary runs under both.
+const hpccMPICH = "hpcc.mpich"
+
+// hpccProgram is the one that is linked with the MPI of a test.
+func hpccProgram(test string) string {
+	if isMPICH(test) {
+		return hpccMPICH
+	}
+	return "hpcc"
+}
 
 // MPIHPCC is the HPC Challenge benchmark: HPL, PTRANS, RandomAccess, FFT, STREAM, DGEMM and
 // the latency and bandwidth of b_eff, in one run.
@@ -23,18 +43,22 @@ func MPIHPCC() MPI {
 			Name:      "mpi_hpcc",
 			Summary:   "HPC Challenge over a real MPI: HPL, PTRANS, RandomAccess, FFT, latency and bandwidth",
 			Primary:   "hpl_flops_per_second",
-			Factors:   []string{"matrix_size"},
+			Factors:   []string{"matrix_size", "block_size"},
 			MostRanks: hpccRanks,
-			Needs: append(openMPITools(""), Tool{
-				Name: "hpcc", Package: "hpcc", Version: []string{"dpkg-query", "-W", "hpcc"},
+			Tests:     []string{openMPIName, mpichName},
+			Needs: slices.Concat(openMPITools(), mpichTools(), []Tool{{
+				Name: "hpcc", Package: "hpcc", Version: []string{"dpkg-query", "-W", "hpcc"}, MPI: openMPIName,
 				Calls: []string{"sh", "mktemp", "cat", "tail", "grep", "cut", "sleep"}, // hpccScript
-			}),
+			}, {
+				Name: hpccMPICH, Package: "hpcc, and scripts/build-hpcc.sh", MPI: mpichName,
+				Cure: "hpcc of Debian is linked with Open MPI; in a clone, sudo sh scripts/build-hpcc.sh builds " + hpccMPICH + " from its source",
+			}}),
 		}),
 		rank: func(p Params) ([]string, string, error) {
 			if p.Cell.MatrixSize < 1 || p.Cell.Ranks < 1 {
 				return nil, "", errors.New("mpi_hpcc needs ranks and a matrix size")
 			}
-			return []string{"sh", "-c", hpccScript(p.Cell.MatrixSize, p.Cell.Ranks)}, hpccBegun, nil
+			return []string{"sh", "-c", hpccScript(p.Cell)}, hpccBegun, nil
 		},
 		longest: func(p Params) time.Duration {
 			n := float64(p.Cell.MatrixSize)
@@ -42,6 +66,7 @@ func MPIHPCC() MPI {
 			return 5*time.Minute + time.Duration(min(hpl, maxHPCCSeconds)*float64(time.Second))
 		},
 		parse: parseHPCC,
+		least: hpccLeast,
 	}
 }
 
@@ -61,18 +86,20 @@ const (
 // in a folder of its own, and rank 0 prints the output. Of what Open MPI counted only the
 // bytes between ranks are printed: the rest is long. A rank that a signal ended ends by it
 // here too, so that the launcher names it.
-func hpccScript(n, ranks int) string {
-	return `cd "$(mktemp -d)" || exit 1
+func hpccScript(c result.Cell) string {
+	return `dir=$(mktemp -d) && cd "$dir" || exit 1
+rank=$OMPI_COMM_WORLD_RANK
+[ -n "$rank" ] || rank=$PMI_RANK
 cat >hpccinf.txt <<'END'
-` + hpccInput(n, ranks) + `END
+` + hpccInput(c.MatrixSize, hpccBlock(c), c.Ranks) + `END
 (
-hpcc 2>stderr
+` + hpccProgram(c.Test) + ` 2>stderr
 status=$?
 if [ $status != 0 ]; then tail -n 20 stderr >&2; exit $status; fi
 grep '^E' stderr | cut -f 1-5 >&2
 ) &
 hpcc=$!
-if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then
+if [ "$rank" = 0 ]; then
 while [ ! -s hpccoutf.txt ] && kill -0 $hpcc 2>/dev/null; do sleep 0.05; done
 [ -s hpccoutf.txt ] && echo '` + hpccBegun + `'
 fi
@@ -80,7 +107,7 @@ wait $hpcc
 status=$?
 [ $status -gt 128 ] && kill -$((status - 128)) $$
 [ $status = 0 ] || exit $status
-[ "$OMPI_COMM_WORLD_RANK" != 0 ] || cat hpccoutf.txt
+[ "$rank" != 0 ] || cat hpccoutf.txt
 `
 }
 
@@ -97,14 +124,14 @@ func hpccGrid(ranks int) (rows, columns int) {
 
 // hpccInput is hpccinf.txt: each value by its line, as HPL reads HPL.dat, and no further
 // sizes for PTRANS.
-func hpccInput(n, ranks int) string {
+func hpccInput(n, block, ranks int) string {
 	rows, columns := hpccGrid(ranks)
 	number := strconv.Itoa
 	var b strings.Builder
 	for _, line := range [][2]string{
 		{"HPC Challenge", ""}, {"written by cnibench", ""},
 		{"HPL.out", "output file"}, {"8", "device of the output: a file"},
-		{"1", "number of Ns"}, {number(n), "N"}, {"1", "number of NBs"}, {number(hpccBlock), "NB"},
+		{"1", "number of Ns"}, {number(n), "N"}, {"1", "number of NBs"}, {number(block), "NB"},
 		{"0", "processes by rows"}, {"1", "number of grids"}, {number(rows), "P"}, {number(columns), "Q"},
 		{"16.0", "threshold of the residual"},
 		{"1", "number of PFACTs"}, {"2", "PFACT: right"}, {"1", "number of NBMINs"}, {"4", "NBMIN"},
@@ -155,7 +182,10 @@ func parseHPCC(p Params, launcher Output) (Measurement, error) {
 	if err != nil {
 		return Measurement{}, err
 	}
-	for name, want := range map[string]int{"Success": 1, "VersionMajor": 1, "CommWorldProcs": p.Cell.Ranks, "HPL_N": p.Cell.MatrixSize, "HPL_NB": hpccBlock} {
+	if values["CommWorldProcs"] == "1" && p.Cell.Ranks > 1 {
+		return Measurement{}, fmt.Errorf("each rank was a job of its own: %s is linked with another MPI", hpccProgram(p.Cell.Test))
+	}
+	for name, want := range map[string]int{"Success": 1, "VersionMajor": 1, "CommWorldProcs": p.Cell.Ranks, "HPL_N": p.Cell.MatrixSize, "HPL_NB": hpccBlock(p.Cell)} {
 		if got := values[name]; got != strconv.Itoa(want) {
 			return Measurement{}, fmt.Errorf("%s is %q where %d was expected", name, clip(got), want)
 		}
@@ -177,7 +207,35 @@ func parseHPCC(p Params, launcher Output) (Measurement, error) {
 			return Measurement{}, err
 		}
 	}
-	return Measurement{MeasuredSeconds: m["hpl_seconds"], Metrics: m}, nil
+	version := "hpcc " + values["VersionMajor"] + "." + values["VersionMinor"] + "." + values["VersionMicro"]
+	return Measurement{MeasuredSeconds: m["hpl_seconds"], Metrics: m, Tools: map[string]string{hpccProgram(p.Cell.Test): clip(version)}}, nil
+}
+
+// ringMessage is the size of the messages of b_eff's test of ring bandwidth, bytes, of which
+// each rank sends each neighbour at least one (bench_lat_bw_1.5.2.c: ring_lat_bw_loop).
+const ringMessage = 2_000_000
+
+// hpccLeast is what the ring of ranks in their order sends from each place at least: ranks
+// send to both neighbours.
+func hpccLeast(p Params, hosts []MPIHost, launcher Output) ([]float64, error) {
+	if !strings.Contains(launcher.Stdout, fmt.Sprintf("Message Length: %d\n", ringMessage)) {
+		return nil, fmt.Errorf("it reports no test of ring bandwidth with messages of %d bytes", ringMessage)
+	}
+	at := map[int]int{} // places of ranks
+	for i, h := range hosts {
+		for _, rank := range h.Ranks {
+			at[rank] = i
+		}
+	}
+	least := make([]float64, len(hosts))
+	for rank := range p.Cell.Ranks {
+		for _, to := range []int{rank + 1, rank + p.Cell.Ranks - 1} {
+			if at[to%p.Cell.Ranks] != at[rank] {
+				least[at[rank]] += ringMessage
+			}
+		}
+	}
+	return least, nil
 }
 
 // hpccSummary are the lines KEY=value of the last section.
@@ -197,7 +255,7 @@ func hpccSummary(out string) (map[string]string, error) {
 			continue
 		}
 		if _, twice := values[key]; twice {
-			return nil, fmt.Errorf("%s is there twice", clip(key))
+			return nil, fmt.Errorf("%s occurs twice", clip(key))
 		}
 		values[key] = value
 	}

@@ -15,9 +15,22 @@ const (
 	mpichLaunch = "HYDRA_LAUNCH: "
 )
 
+// isMPICH reports whether a test runs under MPICH.
+func isMPICH(test string) bool {
+	return test == mpichName || strings.HasSuffix(test, "-"+mpichName)
+}
+
+// mpiOf is the name of the MPI that a test runs under.
+func mpiOf(test string) string {
+	if isMPICH(test) {
+		return mpichName
+	}
+	return openMPIName
+}
+
 // mpich is MPICH 4, whose Hydra prints one launch command for each place, its own too, with
 // the launcher "manual". Debian's build sends by UCX, which is pinned to TCP here, and has
-// no shared memory (MPIR_CVAR_NOLOCAL).
+// no shared memory (MPIR_CVAR_NOLOCAL). It does not count what it sends.
 func mpich() implementation {
 	return implementation{
 		prefix: mpichLaunch,
@@ -29,8 +42,10 @@ func mpich() implementation {
 				ranks += len(h.Ranks)
 				slots = append(slots, fmt.Sprintf("%s:%d", h.Address, len(h.Ranks)))
 			}
+			// Without -genvnone each rank has the environment of the first, with a folder for
+			// temporary files that another pod does not have.
 			return Program{Argv: []string{
-				"mpiexec.mpich", "-launcher", "manual", "-iface", "{device}", "-hosts", strings.Join(slots, ","),
+				"mpiexec.mpich", "-genvnone", "-launcher", "manual", "-iface", "{device}", "-hosts", strings.Join(slots, ","),
 				"-genv", "UCX_TLS", "tcp,self", "-genv", "UCX_NET_DEVICES", "{device}", "-genv", "MPIR_CVAR_NOLOCAL", "1",
 				"-wdir", "/", "-np", strconv.Itoa(ranks),
 			}}
@@ -54,9 +69,9 @@ func mpich() implementation {
 }
 
 // mpichTools are the programs of MPICH. UCX loads modules at run time.
-func mpichTools(test string) []Tool {
+func mpichTools() []Tool {
 	return []Tool{
-		{Name: "mpiexec.mpich", Package: "mpich", Version: []string{"mpichversion"}, Test: test, Calls: []string{"mpichversion"}, Reads: []string{"/usr/lib/*/ucx"}},
-		{Name: "hydra_pmi_proxy", Package: "mpich", Version: []string{"mpichversion"}, Test: test},
+		{Name: "mpiexec.mpich", Package: "mpich", Version: []string{"mpichversion"}, MPI: mpichName, Calls: []string{"mpichversion"}, Reads: []string{"/usr/lib/*/ucx"}},
+		{Name: "hydra_pmi_proxy", Package: "mpich", Version: []string{"mpichversion"}, MPI: mpichName},
 	}
 }

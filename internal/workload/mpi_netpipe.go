@@ -25,8 +25,8 @@ func MPINetPIPE() MPI {
 			ExactRanks:          2,
 			Tests:               []string{openMPIName, mpichName},
 			Needs: slices.Concat(
-				openMPITools(openMPIName), []Tool{{Name: "NPopenmpi", Package: "netpipe-openmpi", Version: []string{"dpkg-query", "-W", "netpipe-openmpi"}, Test: openMPIName}},
-				mpichTools(mpichName), []Tool{{Name: "NPmpich2", Package: "netpipe-mpich2", Version: []string{"dpkg-query", "-W", "netpipe-mpich2"}, Test: mpichName}},
+				openMPITools(), []Tool{{Name: "NPopenmpi", Package: "netpipe-openmpi", Version: []string{"dpkg-query", "-W", "netpipe-openmpi"}, MPI: openMPIName}},
+				mpichTools(), []Tool{{Name: "NPmpich2", Package: "netpipe-mpich2", Version: []string{"dpkg-query", "-W", "netpipe-mpich2"}, MPI: mpichName}},
 			),
 		}),
 		rank: func(p Params) ([]string, string, error) {

@@ -62,11 +62,11 @@ func openMPI() implementation {
 }
 
 // openMPITools are the programs of Open MPI, which loads its components at run time.
-func openMPITools(test string) []Tool {
+func openMPITools() []Tool {
 	return []Tool{
-		{Name: "mpirun.openmpi", Package: "openmpi-bin", Version: []string{"mpirun.openmpi", "--version"}, Test: test, Calls: []string{"sh"},
+		{Name: "mpirun.openmpi", Package: "openmpi-bin", Version: []string{"mpirun.openmpi", "--version"}, MPI: openMPIName, Calls: []string{"sh"},
 			Reads: []string{"/usr/lib/*/openmpi/lib/openmpi3", "/usr/lib/*/pmix2/lib/pmix", "/usr/share/openmpi/*.txt", "/usr/share/openmpi/amca-param-sets", "/etc/openmpi"}},
-		{Name: "orted", Package: "openmpi-bin", Version: []string{"ompi_info", "--version"}, Test: test, Calls: []string{"ompi_info"}},
+		{Name: "orted", Package: "openmpi-bin", Version: []string{"ompi_info", "--version"}, MPI: openMPIName, Calls: []string{"ompi_info"}},
 	}
 }
 

@@ -39,7 +39,7 @@ func NativeTest(name string) string {
 
 const (
 	// nativePatience is what a half may take beyond its time: the engine gives
-	// up by itself much sooner, unless its client never comes.
+	// up on its own much sooner, unless its client never comes.
 	nativePatience = time.Minute
 	// slicedPatience is that of a half whose slices wait for those of many others.
 	slicedPatience = 30 * time.Minute
@@ -309,7 +309,7 @@ func (p *parser) roundTrips() error {
 	p.set("latency_stddev_seconds", r.Latency.StddevNanoseconds/1e9)
 	p.set("latency_min_seconds", float64(r.Latency.MinNanoseconds)/1e9)
 	p.set("latency_max_seconds", float64(r.Latency.MaxNanoseconds)/1e9)
-	if err := p.percentiles(r.Latency); err != nil {
+	if err := errors.Join(p.percentiles(r.Latency), p.firstPackets(r.Connect)); err != nil {
 		return err
 	}
 	lost := 0.0

@@ -157,7 +157,7 @@ func netperfLines(out string) (netperfValues, error) {
 			continue // its banner
 		}
 		if _, twice := values[key]; twice {
-			return nil, fmt.Errorf("%s is there twice", key)
+			return nil, fmt.Errorf("%s occurs twice", key)
 		}
 		values[key] = value
 	}

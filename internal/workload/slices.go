@@ -146,7 +146,7 @@ func (p *parser) slicedRoundTrips(s sliceSum) error {
 	if p.cfg.Test == traffic.UDPRR {
 		p.set("transactions_lost", float64(s.TransactionsLost))
 	}
-	return p.percentiles(p.client.Latency)
+	return errors.Join(p.percentiles(p.client.Latency), p.firstPackets(p.client.Connect))
 }
 
 // SliceOf is the length of one slice and its lead-in for a cell whose connections

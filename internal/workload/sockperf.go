@@ -136,7 +136,7 @@ func sockperfReason(text string) string {
 	for line := range strings.Lines(text) {
 		for _, sign := range []string{"ERROR", "No messages were received", "Invalid", "is not supported", "No valid observations"} {
 			if i := strings.Index(line, sign); sign == "ERROR" && i >= 0 {
-				return clip(strings.TrimSpace(line[i:])) // another line may stand before it
+				return clip(strings.TrimSpace(line[i:])) // another line may be before it
 			} else if i >= 0 {
 				return clip(strings.TrimSpace(strings.TrimPrefix(line, "sockperf:")))
 			}

@@ -248,7 +248,7 @@ func TestRedisGetHasAValue(t *testing.T) {
 	}
 }
 
-// TestToolFaults holds that a server that is not there, or dies, fails the
+// TestToolFaults holds that a server that does not exist, or dies, fails the
 // sample with the reason.
 func TestToolFaults(t *testing.T) {
 	w := newWire(t)

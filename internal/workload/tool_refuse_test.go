@@ -32,7 +32,7 @@ func TestNotUnderstood(t *testing.T) {
 		{"netperf/tcp_stream", "REMOTE_RECV_THROUGHPUT=", "REMOTE_RECV_THROUGHPUT=nan", "is no number"},
 		{"netperf/tcp_rr", "Trans/s", "Trans/min", "unknown THROUGHPUT_UNITS"},
 		{"netperf/tcp_rr", "REQUEST_SIZE=100", "REQUEST_SIZE=1", "where 100 were asked for"},
-		{"netperf/tcp_rr", "\nTHROUGHPUT_UNITS", "\nTHROUGHPUT=1\nTHROUGHPUT_UNITS", "THROUGHPUT is there twice"},
+		{"netperf/tcp_rr", "\nTHROUGHPUT_UNITS", "\nTHROUGHPUT=1\nTHROUGHPUT_UNITS", "THROUGHPUT occurs twice"},
 		{"sockperf/ping_pong_tcp", " usec\n", " nsec\n", "unknown unit"},
 		{"sockperf/ping_pong_tcp", "avg-rtt", "avg-owd", `unknown average "owd"`},
 		{"sockperf/ping_pong_tcp", "percentile 99.000", "percentile 99", "0 lines of percentile 99.000"},

@@ -193,7 +193,7 @@ func TestSpecs(t *testing.T) {
 			}
 		}
 		for _, tool := range s.Needs {
-			if tool.Name == "" || tool.Package == "" || len(tool.Version) == 0 {
+			if tool.Name == "" || tool.Cure == "" && (tool.Package == "" || len(tool.Version) == 0) {
 				t.Errorf("%s: tool %+v is not described", s.Name, tool)
 			}
 		}

@@ -90,7 +90,7 @@ type Output struct {
 	// OutOfMemory reports that the kernel ended the tool for lack of memory.
 	OutOfMemory bool `json:"out_of_memory,omitempty"`
 	// Killed says why the agent ended the tool: "timeout", or "" where it
-	// ended by itself or, a server, because the sample was over.
+	// ended on its own or, a server, because the sample was over.
 	Killed string `json:"killed,omitempty"`
 	// Unreachable says why a server could not be reached any more when its
 	// client had ended well (Program.StillThere).
@@ -167,7 +167,9 @@ type Spec struct {
 	ManyEnds   bool
 	Algorithms []string
 	// ExactRanks is the only number of ranks that it can have; 0: any from 2 on.
-	ExactRanks int
+	// ExactRanksByTest is that of tests which differ.
+	ExactRanks       int
+	ExactRanksByTest map[string]int
 	// MostRanks is the largest number of ranks; 0: as many as the factor allows.
 	MostRanks int
 	// IPv4Only reports that it cannot use IPv6.
@@ -193,20 +195,43 @@ func (s Spec) CPUsFor(test string) string {
 	return s.DefaultCPUs
 }
 
+// Ranks is the only number of ranks that one of the workload's tests can have; 0: any from
+// 2 on.
+func (s Spec) Ranks(test string) int {
+	if n, ok := s.ExactRanksByTest[test]; ok {
+		return n
+	}
+	return s.ExactRanks
+}
+
 // Tool is a program that a workload needs, and the Debian package with it.
 type Tool struct {
 	Name, Package string
-	Version       []string // argv that prints its version
-	// Test is the only test that needs it; "": all do.
-	Test string
+	// Cure says how to get a program that no package has, without which images are made
+	// where it is not installed; "": Package has it.
+	Cure    string
+	Version []string // argv that prints its version; nil: its output has it
+	// Test is the only test that needs it, and MPI the only MPI whose tests need it; "": all
+	// do.
+	Test, MPI string
 	// Calls are further programs that it starts, and Reads the files and folders that it
 	// reads beside its libraries, as patterns of path.Match: an image needs both.
 	Calls []string `json:"-"`
 	Reads []string `json:"-"`
 }
 
+// Install is the command or the sentence that says how to get the program.
+func (t Tool) Install() string {
+	if t.Cure != "" {
+		return t.Cure
+	}
+	return "apt-get install " + t.Package
+}
+
 // NeededBy reports whether a test of the workload needs the tool.
-func (t Tool) NeededBy(test string) bool { return t.Test == "" || t.Test == test }
+func (t Tool) NeededBy(test string) bool {
+	return (t.Test == "" || t.Test == test) && (t.MPI == "" || t.MPI == mpiOf(test))
+}
 
 // Workload is one traffic.
 type Workload interface {
@@ -224,8 +249,9 @@ func List() []Workload {
 	return []Workload{
 		TCPStream(), UDPStream(), TCPRR(), UDPRR(), TCPCRR(), LatencyUnderLoad(),
 		AllToAll(), AllGather(), AllReduce(), Barrier(), Incast(), Outcast(), HaloExchange(),
-		Iperf3{}, Netperf{}, Sockperf{}, Redis{}, HTTP{}, PodSetup{},
+		Iperf3{}, Netperf{}, Sockperf{}, Redis{}, HTTP{}, PodSetup{}, NewServiceUpdate(),
 		MPINetPIPE(), MPIHPCC(),
+		MPIOSU(), MPIIMB(),
 	}
 }
 

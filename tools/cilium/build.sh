@@ -11,10 +11,11 @@ version=$(go list -m -f '{{.Version}}' github.com/cilium/cilium)
 source=$(go list -m -f '{{.Dir}}' github.com/cilium/cilium)
 # "VERSION REVISION DATE": an agent without it calls itself "go-version …".
 stamp="-X 'github.com/cilium/cilium/pkg/version.ciliumVersion=${version#v} module $(date -u -d @0 +%FT%T+00:00)'"
-build() { go build -o "$1" -ldflags "-s -w $stamp" -tags ipam_provider_operator "$2"; }
-build "$1/cilium-agent" github.com/cilium/cilium/daemon
-build "$1/cilium-operator" github.com/cilium/cilium/operator
-build "$1/cilium-cni" github.com/cilium/cilium/plugins/cilium-cni
+# All at once, so that one program is linked while packages of another are compiled.
+go build -o "$1/" -ldflags "-s -w $stamp" -tags ipam_provider_operator \
+	github.com/cilium/cilium/{daemon,operator,plugins/cilium-cni}
+mv "$1/daemon" "$1/cilium-agent"
+mv "$1/operator" "$1/cilium-operator"
 
 # What the module cache holds is read-only; this must be removable.
 cp -r "$source/bpf" "$1/cilium-bpf"

@@ -52,7 +52,7 @@ func main() {
 	}
 }
 
-// run stands until ctx ends. Devices, routes and rules stay, as flanneld leaves them.
+// run works until ctx ends. Devices, routes and rules stay, as flanneld leaves them.
 func run(ctx context.Context, o options) error {
 	if o.node == "" || o.device == "" || o.conflist == "" {
 		return errors.New("--node, --iface and --cni-conf are needed")

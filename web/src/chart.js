@@ -7,8 +7,8 @@ import { showTip } from './tip.js';
 // widest is how wide a saved chart is, in pixels.
 const widest = 860;
 
-// makeChart builds the frame of a chart; its draw() draws it, as wide as it
-// stands, with what the filter leaves.
+// makeChart builds the frame of a chart; its draw() draws it, as wide as the
+// page lets it, with what the filter leaves.
 export function makeChart(block, filter) {
   const id = newId('chart');
   const name = ['chart', block.title, block.where].filter(Boolean).join(' ');
@@ -34,7 +34,7 @@ export function makeChart(block, filter) {
       stale = true;
       if (details.open) fill(details, block, filter);
     },
-    // draw gives true where it drew anew.
+    // draw gives true where it drew it again.
     async draw() {
       const width = Math.floor(plot.clientWidth);
       if (width <= 0 || (!stale && width === drawnWidth)) return false;

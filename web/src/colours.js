@@ -2,7 +2,7 @@
 // paper need no second drawing; a saved file has them spelt out, as on paper.
 const paper = {
   ink: '#1b1f24', soft: '#57606a', line: '#d0d7de', paper: '#ffffff', limit: '#b3261e',
-  // Okabe and Ito's, which the colour-blind can tell apart, and a brown and a grey.
+  // Okabe and Ito's, which the colour-blind can distinguish, and a brown and a grey.
   c: ['#0072b2', '#d55e00', '#009e73', '#a8548b', '#b87900', '#3c9dd0', '#7f5539', '#6b7280'],
   // The parts of a stack, from light to dark, so that they read in grey.
   m: ['#c6dbef', '#7fb3dc', '#2f78b7', '#0b3a73', '#8a8f98', '#d6a94a', '#a5561f', '#5a2d82'],

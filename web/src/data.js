@@ -39,7 +39,7 @@ export function cellValue(cell) {
   return Array.isArray(cell) ? cell[1] : null;
 }
 
-// rankText is a network's place in words.
+// rankText is a network's rank in words.
 export function rankText(rank) {
-  return rank === 'link' ? 'link-bound' : 'place ' + rank;
+  return rank === 'link' ? 'link-bound' : rank;
 }

@@ -1,2 +1,2 @@
-// Nothing: what stands in the place of the parts of Vega that are left out.
+// Nothing: what replaces the parts of Vega that are left out.
 export {};

@@ -56,7 +56,7 @@ export function tableCSV(block, visible) {
     const name = c.sub ? c.head + ', ' + c.sub : c.head;
     out[0].push(name);
     if (has[i]) out[0].push(name + ' (base unit)');
-    if (ranked[i]) out[0].push(name + ' (place)');
+    if (ranked[i]) out[0].push(name + ' (rank)');
   });
   block.rows.forEach((row, r) => {
     if (!visible.rows[r]) return;

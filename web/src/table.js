@@ -2,7 +2,7 @@ import { cellText, cellValue, rankText } from './data.js';
 import { make, newId, svg } from './dom.js';
 import { saveButton, tableCSV } from './save.js';
 
-// longRows is how many rows stand on a page in full; more are looked through in a
+// longRows is how many rows are on a page in full; more are looked through in a
 // box of their own.
 const longRows = 40;
 

@@ -2,7 +2,7 @@ import { make } from './dom.js';
 
 let tip = null;
 
-// showTip says what stands under the pointer.
+// showTip shows what is under the pointer.
 export function showTip(handler, event, item, value) {
   const row = item && item.datum;
   if (value == null || !row || !row.yt) {

@@ -1,4 +1,4 @@
-# The first program once the machine's files are there: makes what a program
+# The first program once the machine's files are mounted: makes what a program
 # expects, runs it with its output on the second serial line, and goes off.
 bb=/vm/busybox
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
@@ -20,7 +20,7 @@ $bb mount -t tracefs tracefs /sys/kernel/tracing || die /sys/kernel/tracing
 version=$($bb cat /vm/version)
 $bb mkdir -p "/lib/modules/$version"
 $bb mount --bind "$($bb cat /vm/modules)/$version" "/lib/modules/$version" || die "the kernel's modules"
-# As Kubernetes asks for, and what udev would: nothing loads them by itself.
+# As Kubernetes asks for, and what udev would: nothing else loads them.
 modprobe -a br_netfilter tun || die "modules br_netfilter, tun"
 
 $bb ip link set lo up

@@ -16,7 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/labtest"
 )
 
-// timeout bounds tests in a guest. They end by themselves a minute before, and say
+// timeout bounds tests in a guest. They end on their own a minute before, and say
 // what they were in the middle of.
 const timeout = 20 * time.Minute
 

@@ -18,7 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/exec"
 )
 
-// Qemu and QemuPackage name the emulator, for those who ask whether it is there.
+// Qemu and QemuPackage name the emulator, for those who ask whether it is installed.
 const (
 	Qemu        = "qemu-system-x86_64"
 	QemuPackage = "qemu-system-x86"
@@ -64,7 +64,7 @@ const statusMark = "\x1evm: exit status "
 
 // Run boots, writes what the program writes to out as it comes, line by line,
 // and waits for the machine to go off. The error is an *ExitError where the
-// program ended by itself; else it holds the end of the guest's console.
+// program ended on its own; else it holds the end of the guest's console.
 func (m Machine) Run(ctx context.Context, p Program, out io.Writer) (err error) {
 	if m.CountInstructions && m.CPUs != 1 {
 		return fmt.Errorf("instructions are counted on 1 CPU, not on %d", m.CPUs)
@@ -104,7 +104,7 @@ func (m Machine) qemu(initramfs, console string) []string {
 		// counted by emulation alone.
 		"-accel", "tcg", "-cpu", "qemu64", "-smp", strconv.Itoa(m.CPUs), "-m", strconv.Itoa(m.MemoryMiB),
 		"-kernel", m.Kernel.Image, "-initrd", initramfs,
-		"-append", "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on tsc=reliable",
+		"-append", m.kernelArguments(),
 		"-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap",
 		"-serial", "file:" + console, "-serial", "stdio",
 	}
@@ -112,6 +112,17 @@ func (m Machine) qemu(initramfs, console string) []string {
 		argv = append(argv, "-icount", "shift=0")
 	}
 	return argv
+}
+
+// kernelArguments are those of the guest's kernel. Where instructions are not counted, it
+// does not wait for all CPUs to pass by the scheduler before it frees what they may use,
+// which most changes of namespaces, devices and rules wait for: it interrupts them.
+func (m Machine) kernelArguments() string {
+	const always = "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on tsc=reliable"
+	if m.CountInstructions {
+		return always
+	}
+	return always + " rcupdate.rcu_expedited=1"
 }
 
 // copyOutput copies lines until the one with the program's exit status,

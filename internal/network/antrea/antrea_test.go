@@ -51,7 +51,7 @@ func TestOpenFlowNumbersTables(t *testing.T) {
 	if err != nil || got != want {
 		t.Errorf("%q (%v), want %q", got, err, want)
 	}
-	if _, err := openFlow("table=Z\n", nil, nil); err == nil || !strings.Contains(err.Error(), "not there: Z") {
+	if _, err := openFlow("table=Z\n", nil, nil); err == nil || !strings.Contains(err.Error(), "do not exist: Z") {
 		t.Errorf("an unknown table: %v", err)
 	}
 }

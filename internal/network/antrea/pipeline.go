@@ -106,7 +106,7 @@ func openFlow(text string, tables []string, data any) (string, error) {
 		}))
 	}
 	if len(unknown) > 0 {
-		return "", fmt.Errorf("flows name tables that are not there: %s", strings.Join(unknown, ", "))
+		return "", fmt.Errorf("flows name tables that do not exist: %s", strings.Join(unknown, ", "))
 	}
 	return strings.Join(flows, "\n") + "\n", nil
 }

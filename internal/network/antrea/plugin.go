@@ -109,7 +109,7 @@ func add(args *skel.CmdArgs) (err error) {
 	return types.PrintResult(result, conf.CNIVersion)
 }
 
-// del is no error for a pod that is not there, or was added in part, nor
+// del is no error for a pod that does not exist, or was added in part, nor
 // where the switch has ended.
 func del(args *skel.CmdArgs) error {
 	o, err := antreaOVS(args)

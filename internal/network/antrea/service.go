@@ -52,6 +52,12 @@ func ServiceProxy() network.ServiceProxy {
 			}
 			return nil
 		},
+		Update: func(ctx context.Context, self network.Node, services []network.Service, changed int) error {
+			if err := antreaChanged(ctx, self, services[changed], 1+changed); err != nil {
+				return fmt.Errorf("%s: services: %w", self.Name, err)
+			}
+			return nil
+		},
 	}
 }
 
@@ -131,6 +137,27 @@ func antreaServices(ctx context.Context, self network.Node, services []network.S
 	return o.AddFlows(ctx, antreaBridge, flows)
 }
 
+// antreaChanged gives the endpoints of a service their flows, and then its group its endpoints,
+// as the agent does when they change. The flows of endpoints that it no longer has stay.
+func antreaChanged(ctx context.Context, self network.Node, s network.Service, group int) error {
+	list := newAntreaServices([]network.Service{s})
+	list.Services = nil // its own flows are the same
+	flows, err := openFlow(serviceFlows, Tables(), list)
+	if err != nil {
+		return err
+	}
+	o := dataplane.NodeOVS(self)
+	if err := o.AddFlows(ctx, antreaBridge, flows); err != nil {
+		return err
+	}
+	line, err := openFlow(antreaGroup(self, s, group), Tables(), nil)
+	if err != nil {
+		return err
+	}
+	_, err = o.Run(ctx, line, "ovs-ofctl", "-OOpenFlow15", "mod-group", antreaBridge, "-")
+	return err
+}
+
 // service is a service as the flows have it.
 type service struct {
 	network.Service
@@ -182,16 +209,23 @@ func newAntreaServices(services []network.Service) serviceList {
 func antreaGroups(self network.Node, services []network.Service) string {
 	var b strings.Builder
 	for i, s := range services {
-		fmt.Fprintf(&b, "group_id=%d,type=select,selection_method=dp_hash", 1+i)
-		for j, at := range s.Endpoints {
-			remote := ""
-			if !self.PodCIDR.Contains(at.Addr()) {
-				remote = "set_field:0x4000000/0x4000000->reg4,"
-			}
-			fmt.Fprintf(&b, ",bucket=bucket_id:%d,weight:100,actions=%sset_field:%s->reg3,set_field:%#x/0xffff->reg4,resubmit(,EndpointDNAT)",
-				j, remote, endpoint{At: at}.Address(), at.Port())
-		}
-		b.WriteByte('\n')
+		b.WriteString(antreaGroup(self, s, 1+i))
 	}
+	return b.String()
+}
+
+// antreaGroup is one of its lines.
+func antreaGroup(self network.Node, s network.Service, group int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "group_id=%d,type=select,selection_method=dp_hash", group)
+	for j, at := range s.Endpoints {
+		remote := ""
+		if !self.PodCIDR.Contains(at.Addr()) {
+			remote = "set_field:0x4000000/0x4000000->reg4,"
+		}
+		fmt.Fprintf(&b, ",bucket=bucket_id:%d,weight:100,actions=%sset_field:%s->reg3,set_field:%#x/0xffff->reg4,resubmit(,EndpointDNAT)",
+			j, remote, endpoint{At: at}.Address(), at.Port())
+	}
+	b.WriteByte('\n')
 	return b.String()
 }

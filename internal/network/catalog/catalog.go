@@ -15,9 +15,11 @@ import (
 	"github.com/cnibench/cnibench/internal/network/cilium"
 	"github.com/cnibench/cnibench/internal/network/docker"
 	"github.com/cnibench/cnibench/internal/network/flannel"
+	"github.com/cnibench/cnibench/internal/network/flowtable"
 	"github.com/cnibench/cnibench/internal/network/host"
 	"github.com/cnibench/cnibench/internal/network/kuberouter"
 	"github.com/cnibench/cnibench/internal/network/ladder"
+	"github.com/cnibench/cnibench/internal/network/mesh"
 	"github.com/cnibench/cnibench/internal/network/ovn"
 	"github.com/cnibench/cnibench/internal/network/podman"
 	"github.com/cnibench/cnibench/internal/network/reference"
@@ -78,6 +80,9 @@ func List() []network.Network {
 		sockmap.On(calico.Direct()),
 		sockmap.On(reference.MACVLAN()),
 		bigtcp.On(reference.Bridge()),
+		flowtable.On(reference.Bridge(), reference.BridgeDevice),
+		mesh.Sidecar(reference.Bridge()),
+		mesh.NodeProxy(reference.Bridge()),
 		ladder.Bridge(reference.Bridge()),
 		ladder.Conntrack(calico.Direct(), "conntrack"),
 		ladder.Conntrack(reference.Bridge(), "bridge-conntrack"),
@@ -92,7 +97,7 @@ func Choices() []network.Network {
 		fast := sockmap.On(n)
 		ladderOnly := strings.HasPrefix(n.Name, result.LadderPrefix)
 		known := slices.ContainsFunc(all, func(n network.Network) bool { return n.Name == fast.Name })
-		if !n.HostNetwork && n.Cgroup == nil && !n.BigTCP && !ladderOnly && !known {
+		if !n.HostNetwork && n.Cgroup == nil && !n.BigTCP && n.Proxied == nil && n.Bypassed == nil && !ladderOnly && !known {
 			all = append(all, fast)
 		}
 	}

@@ -200,7 +200,7 @@ func permit(maps dataplane.EBPFMaps, id uint32) error {
 	return nil
 }
 
-// del is no error for a pod that is not there, or was added in part.
+// del is no error for a pod that does not exist, or was added in part.
 func del(args *skel.CmdArgs) error {
 	conf, err := loadCiliumConf(args)
 	if err != nil {

@@ -23,7 +23,7 @@ type IPSet struct {
 	Entries []netlink.IPSetEntry
 }
 
-// FillSets makes sets where they are not there yet, and adds the members.
+// FillSets makes sets where they do not exist yet, and adds the members.
 func FillSets(self network.Node, sets ...IPSet) error {
 	var h *netlink.Handle
 	err := netns.Do(self.NS, func() (err error) {

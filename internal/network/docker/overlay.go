@@ -38,7 +38,7 @@ func Overlay() network.Network {
 		Name:          "docker/overlay",
 		Summary:       "Docker's overlay: on each node a bridge and VXLAN in a namespace of their own, one subnet for all nodes",
 		Model:         "Docker Engine 27 (moby libnetwork/drivers/overlay, resolver_unix.go; containers by this program's plugin cnibench-docker-overlay)",
-		LeavesOut:     "the second device to docker_gwbridge and its rules, encryption, services by ipvs, gossip (entries are set), the embedded DNS server (its rules in containers are there)",
+		LeavesOut:     "the second device to docker_gwbridge and its rules, encryption, services by ipvs, gossip (entries are set), the embedded DNS server (its rules in containers exist)",
 		NoServices:    "Docker has none of Kubernetes' services",
 		NoHostPaths:   "a container of an overlay has a node's side by its second device alone, docker_gwbridge, which is left out",
 		Encapsulation: "vxlan",
@@ -152,7 +152,7 @@ func peers(self network.Node, nodes []network.Node, pods []network.Pod) error {
 		}
 		at, ok := node[p.Node]
 		if !ok {
-			return errors.New("a pod is on a node that is not there")
+			return errors.New("a pod is on a node that does not exist")
 		}
 		neighbour := netlink.Neigh{
 			LinkIndex: dev.Attrs().Index, State: netlink.NUD_PERMANENT, IP: p.Address.AsSlice(), HardwareAddr: mac(p.Address),

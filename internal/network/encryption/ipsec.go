@@ -77,7 +77,7 @@ func (d direction) policy(dir netlink.Dir) *netlink.XfrmPolicy {
 }
 
 // startIPsec gives each node the associations and the policies of what it sends and
-// receives. Policies for what is received are there first, so that nothing is taken plain.
+// receives. Policies for what is received exist there first, so that nothing is taken plain.
 func startIPsec(_ context.Context, nodes []network.Node) error {
 	keys := map[direction][]byte{}
 	for _, d := range directions(nodes) {

@@ -103,7 +103,7 @@ func TestOVNPluginNeedsItsConfiguration(t *testing.T) {
 	}
 }
 
-// TestOVNWaitsForItsDatabase: a database whose socket is not there yet is asked again, and
+// TestOVNWaitsForItsDatabase: a database whose socket does not exist yet is asked again, and
 // another error ends the waiting.
 func TestOVNWaitsForItsDatabase(t *testing.T) {
 	v := ovn{dir: t.TempDir()}

@@ -104,7 +104,7 @@ func ovnLogicalPort(logicalSwitch, port, addresses string) []string {
 	}
 }
 
-// ovnDel is no error for a pod that is not there, or was added in part, nor where the
+// ovnDel is no error for a pod that does not exist, or was added in part, nor where the
 // switch or the database has ended.
 func ovnDel(args *skel.CmdArgs) error {
 	own, err := readOVNConf(args)

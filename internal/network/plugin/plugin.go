@@ -189,7 +189,7 @@ func podAddress(dev netlink.Link, addr *net.IPNet, gateway net.IP) error {
 }
 
 // Del gives the address back and takes the pod's device away. It is no
-// error for a pod that is not there, or was added in part.
+// error for a pod that does not exist, or was added in part.
 func Del(args *skel.CmdArgs) error {
 	var conf Conf
 	if err := json.Unmarshal(args.StdinData, &conf); err != nil {
@@ -201,7 +201,7 @@ func Del(args *skel.CmdArgs) error {
 	return DelDevice(args, args.IfName)
 }
 
-// DelDevice takes a device of a pod away, where both are there.
+// DelDevice takes a device of a pod away, where both exist.
 func DelDevice(args *skel.CmdArgs, name string) error {
 	if args.Netns == "" {
 		return nil

@@ -13,6 +13,9 @@ import (
 //go:embed bridge.conflist
 var bridgeConflist string
 
+// BridgeDevice is the bridge that the pods of a node are on (bridge.conflist).
+const BridgeDevice = "cni0"
+
 // Bridge is the reference plugin bridge, and a route to each other node's pods
 // on every node, as a cloud's route controller sets them.
 func Bridge() network.Network {

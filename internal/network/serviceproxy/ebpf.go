@@ -31,7 +31,7 @@ func EBPF() network.ServiceProxy {
 
 // ebpfServices attaches the programs to a node's cgroup, with maps of its own.
 // They go with the cgroup.
-func ebpfServices(cgroup *os.File, nodes []network.Node, services []network.Service) (io.Closer, error) {
+func ebpfServices(cgroup *os.File, nodes []network.Node, services []network.Service) (network.ServiceUpdater, error) {
 	spec, err := bpf.LoadService()
 	if err != nil {
 		return nil, err
@@ -53,6 +53,7 @@ func ebpfServices(cgroup *os.File, nodes []network.Node, services []network.Serv
 	for _, s := range services {
 		entries += 2 * (1 + len(s.Endpoints)) // with a NodePort
 	}
+	entries += ebpfSpare
 	for _, m := range []string{bpf.ServiceMapCnbServices, bpf.ServiceMapCnbBackends} {
 		spec.Maps[m].MaxEntries = max(spec.Maps[m].MaxEntries, uint32(entries))
 	}
@@ -60,7 +61,8 @@ func ebpfServices(cgroup *os.File, nodes []network.Node, services []network.Serv
 	if err != nil {
 		return nil, err
 	}
-	if err := fillServices(coll.Maps, nodes, services); err != nil {
+	held := &ebpfTables{Closer: dataplane.HoldEBPF(coll), maps: coll.Maps, backends: map[netip.AddrPort]uint32{}}
+	if err := held.fill(nodes, services); err != nil {
 		coll.Close()
 		return nil, err
 	}
@@ -73,44 +75,63 @@ func ebpfServices(cgroup *os.File, nodes []network.Node, services []network.Serv
 			return nil, fmt.Errorf("eBPF program %s: %w", a.program, err)
 		}
 	}
-	return dataplane.HoldEBPF(coll), nil
+	return held, nil
 }
 
-// fillServices writes each service's ports, its backends beside them, and which
-// addresses are nodes'.
-func fillServices(maps map[string]*ebpf.Map, nodes []network.Node, services []network.Service) error {
+// ebpfSpare is room for backends that services get later.
+const ebpfSpare = 16
+
+// ebpfTables are the maps of one node, which live as long as they are not closed.
+type ebpfTables struct {
+	io.Closer
+	maps     map[string]*ebpf.Map
+	backends map[netip.AddrPort]uint32 // the number of each
+}
+
+// fill writes each service's ports, its backends beside them, and which addresses are
+// nodes'.
+func (h *ebpfTables) fill(nodes []network.Node, services []network.Service) error {
 	for _, n := range nodes {
-		if err := maps[bpf.ServiceMapCnbNodes].Put(dataplane.EBPFAddress(n.Address.Addr()), uint32(n.Index)); err != nil {
+		if err := h.maps[bpf.ServiceMapCnbNodes].Put(dataplane.EBPFAddress(n.Address.Addr()), uint32(n.Index)); err != nil {
 			return fmt.Errorf("node %s: %w", n.Name, err)
 		}
 	}
-	backends := map[netip.AddrPort]uint32{}
 	for _, s := range services {
+		if err := h.UpdateService(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// UpdateService writes a service's backends, and then the slots that name them, as Cilium
+// does. Backends that no service has any more stay.
+func (h *ebpfTables) UpdateService(s network.Service) error {
+	for _, e := range s.Endpoints {
+		if h.backends[e] != 0 {
+			continue
+		}
+		n := uint32(len(h.backends) + 1)
+		backend := bpf.ServiceServiceBackend{Address: dataplane.EBPFAddress(e.Addr()), Port: networkOrder(e.Port())}
+		if err := h.maps[bpf.ServiceMapCnbBackends].Put(n, backend); err != nil {
+			return fmt.Errorf("backend %s: %w", e, err)
+		}
+		h.backends[e] = n
+	}
+	keys := []bpf.ServiceServiceKey{{Address: dataplane.EBPFAddress(s.Address.Addr()), Port: networkOrder(s.Address.Port())}}
+	if s.NodePort != 0 {
+		keys = append(keys, bpf.ServiceServiceKey{Port: networkOrder(s.NodePort)})
+	}
+	for _, key := range keys {
+		key.Protocol = uint8(s.ProtocolNumber())
+		slots := []bpf.ServiceServiceSlot{{Count: uint32(len(s.Endpoints))}}
 		for _, e := range s.Endpoints {
-			if backends[e] != 0 {
-				continue
-			}
-			backends[e] = uint32(len(backends) + 1)
-			backend := bpf.ServiceServiceBackend{Address: dataplane.EBPFAddress(e.Addr()), Port: networkOrder(e.Port())}
-			if err := maps[bpf.ServiceMapCnbBackends].Put(backends[e], backend); err != nil {
-				return fmt.Errorf("backend %s: %w", e, err)
-			}
+			slots = append(slots, bpf.ServiceServiceSlot{Backend: h.backends[e]})
 		}
-		keys := []bpf.ServiceServiceKey{{Address: dataplane.EBPFAddress(s.Address.Addr()), Port: networkOrder(s.Address.Port())}}
-		if s.NodePort != 0 {
-			keys = append(keys, bpf.ServiceServiceKey{Port: networkOrder(s.NodePort)})
-		}
-		for _, key := range keys {
-			key.Protocol = uint8(s.ProtocolNumber())
-			slots := []bpf.ServiceServiceSlot{{Count: uint32(len(s.Endpoints))}}
-			for _, e := range s.Endpoints {
-				slots = append(slots, bpf.ServiceServiceSlot{Backend: backends[e]})
-			}
-			for i, slot := range slots {
-				key.Slot = uint32(i)
-				if err := maps[bpf.ServiceMapCnbServices].Put(key, slot); err != nil {
-					return fmt.Errorf("service %s: %w", s, err)
-				}
+		for i, slot := range slots {
+			key.Slot = uint32(i)
+			if err := h.maps[bpf.ServiceMapCnbServices].Put(key, slot); err != nil {
+				return fmt.Errorf("service %s: %w", s, err)
 			}
 		}
 	}

@@ -32,6 +32,9 @@ func IPTables() network.ServiceProxy {
 		Sync: func(ctx context.Context, self network.Node, services []network.Service) error {
 			return dataplane.Restore(ctx, self, kubeProxyFilter(), kubeProxyNAT(self, services))
 		},
+		Update: func(ctx context.Context, self network.Node, services []network.Service, changed int) error {
+			return dataplane.Restore(ctx, self, kubeProxyFilter(), kubeProxyPartialNAT(self, services, changed))
+		},
 	}
 }
 
@@ -111,7 +114,21 @@ func kubeMasquerade(t *dataplane.Table, first ...string) {
 }
 
 func kubeProxyNAT(self network.Node, services []network.Service) *dataplane.Table {
-	t := &dataplane.Table{Name: "nat", Large: true}
+	t := kubeTable(self, services, func(int) bool { return true })
+	t.Large = true
+	return t
+}
+
+// kubeProxyPartialNAT is the table as kube-proxy writes it when one service has changed: the
+// lists of all services whole, and the chains of that one. Others stay, and so do those of
+// endpoints that it no longer has.
+func kubeProxyPartialNAT(self network.Node, services []network.Service, changed int) *dataplane.Table {
+	return kubeTable(self, services, func(i int) bool { return i == changed })
+}
+
+// kubeTable has the chains of those services that with reports.
+func kubeTable(self network.Node, services []network.Service, with func(i int) bool) *dataplane.Table {
+	t := &dataplane.Table{Name: "nat"}
 	t.Chain("KUBE-SERVICES")
 	t.Chain("KUBE-NODEPORTS")
 	kubeMasquerade(t)
@@ -119,16 +136,34 @@ func kubeProxyNAT(self network.Node, services []network.Service) *dataplane.Tabl
 	for _, s := range services {
 		endpoints += len(s.Endpoints)
 	}
-	for _, s := range services {
-		kubeService(t, self, s, endpoints <= largeCluster)
+	for i, s := range services {
+		kubeListed(t, s)
+		if with(i) {
+			kubeService(t, self, s, endpoints <= largeCluster)
+		}
 	}
 	t.Add("KUBE-SERVICES", `-m comment --comment "kubernetes service nodeports; NOTE: this must be the last rule in this chain" `+
 		"-m addrtype --dst-type LOCAL -j KUBE-NODEPORTS")
 	return t
 }
 
-// kubeService is one port of a service: its rule in the list of all, its own
-// chain, and one for each endpoint.
+// kubeMatch is what matches a service's address.
+func kubeMatch(s network.Service) string {
+	return fmt.Sprintf("-m comment --comment %q -m %s -p %s -d %s --dport %d ",
+		s.String()+" cluster IP", s.Protocol, s.Protocol, s.Address.Addr(), s.Address.Port())
+}
+
+// kubeListed is one port of a service in the lists of all.
+func kubeListed(t *dataplane.Table, s network.Service) {
+	name := s.String()
+	t.Add("KUBE-SERVICES", kubeMatch(s)+"-j "+dataplane.HashedName("KUBE-SVC-", name+s.Protocol))
+	if s.NodePort != 0 {
+		t.Add("KUBE-NODEPORTS", fmt.Sprintf("-m comment --comment %q -m %s -p %s --dport %d -j %s",
+			name, s.Protocol, s.Protocol, s.NodePort, dataplane.HashedName("KUBE-EXT-", name+s.Protocol)))
+	}
+}
+
+// kubeService is one port of a service: its own chain, and one for each endpoint.
 func kubeService(t *dataplane.Table, self network.Node, s network.Service, comments bool) {
 	name := s.String()
 	chain := dataplane.HashedName("KUBE-SVC-", name+s.Protocol)
@@ -138,17 +173,12 @@ func kubeService(t *dataplane.Table, self network.Node, s network.Service, comme
 		}
 		return fmt.Sprintf("-m comment --comment %q ", text)
 	}
-	here := fmt.Sprintf("-m comment --comment %q -m %s -p %s -d %s --dport %d ",
-		name+" cluster IP", s.Protocol, s.Protocol, s.Address.Addr(), s.Address.Port())
-	t.Add("KUBE-SERVICES", here+"-j "+chain)
 	if s.NodePort != 0 {
-		external := dataplane.HashedName("KUBE-EXT-", name+s.Protocol)
-		t.Add("KUBE-NODEPORTS", fmt.Sprintf("-m comment --comment %q -m %s -p %s --dport %d -j %s", name, s.Protocol, s.Protocol, s.NodePort, external))
-		t.Chain(external,
+		t.Chain(dataplane.HashedName("KUBE-EXT-", name+s.Protocol),
 			fmt.Sprintf("-m comment --comment %q -j KUBE-MARK-MASQ", "masquerade traffic for "+name+" external destinations"),
 			"-j "+chain)
 	}
-	t.Chain(chain, here+outside(self, "! -s %s ")+"-j KUBE-MARK-MASQ")
+	t.Chain(chain, kubeMatch(s)+outside(self, "! -s %s ")+"-j KUBE-MARK-MASQ")
 	for i, e := range s.Endpoints {
 		endpoint := dataplane.HashedName("KUBE-SEP-", name+s.Protocol+e.String())
 		chance := ""

@@ -50,6 +50,12 @@ func IPVS() network.ServiceProxy {
 			}
 			return dataplane.Restore(ctx, self, ipvsFilter(), ipvsNAT(self))
 		},
+		Update: func(ctx context.Context, self network.Node, services []network.Service, changed int) error {
+			if err := ipvsChanged(self, services, changed); err != nil {
+				return fmt.Errorf("%s: ipvs: %w", self.Name, err)
+			}
+			return dataplane.Restore(ctx, self, ipvsFilter(), ipvsNAT(self))
+		},
 	}
 }
 
@@ -93,6 +99,93 @@ func ipvsAddresses(self network.Node, services []network.Service) error {
 	return nil
 }
 
+// ipvsAt are the addresses of a service's port on a node.
+func ipvsAt(self network.Node, s network.Service) []netip.AddrPort {
+	if s.NodePort == 0 {
+		return []netip.AddrPort{s.Address}
+	}
+	return []netip.AddrPort{s.Address, netip.AddrPortFrom(self.Address.Addr(), s.NodePort)}
+}
+
+// ipvsServer is a virtual server, ipvsDestination a real one.
+func ipvsServer(s network.Service, at netip.AddrPort) *ipvs.Service {
+	return &ipvs.Service{
+		Address: at.Addr().AsSlice(), Port: at.Port(), Protocol: s.ProtocolNumber(),
+		AddressFamily: unix.AF_INET, SchedName: "rr", Netmask: 0xffffffff,
+	}
+}
+
+func ipvsDestination(e netip.AddrPort, weight int) *ipvs.Destination {
+	return &ipvs.Destination{
+		Address: e.Addr().AsSlice(), Port: e.Port(), AddressFamily: unix.AF_INET, Weight: weight, ConnectionFlags: ipvsMasquerade,
+	}
+}
+
+// ipvsChanged does what kube-proxy does when one service has changed: it asks the kernel for
+// each virtual server and its real ones (syncService, syncEndpoint), and changes those of the
+// one that has others now. A real server that the service no longer has gets the weight 0, and
+// keeps its connections.
+func ipvsChanged(self network.Node, services []network.Service, changed int) error {
+	h, err := ipvs.New(self.NS.Path)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	for i, s := range services {
+		for _, at := range ipvsAt(self, s) {
+			server, err := h.GetService(ipvsServer(s, at))
+			if err != nil {
+				return fmt.Errorf("%s at %s: %w", s, at, err)
+			}
+			if server, err = h.GetService(server); err != nil {
+				return fmt.Errorf("%s at %s: %w", s, at, err)
+			}
+			has, err := h.GetDestinations(server)
+			if err == nil && i == changed {
+				err = ipvsEndpoints(h, server, has, s.Endpoints)
+			}
+			if err != nil {
+				return fmt.Errorf("%s at %s: %w", s, at, err)
+			}
+		}
+	}
+	return nil
+}
+
+// ipvsEndpoints gives a virtual server its real ones in the place of those that it has.
+func ipvsEndpoints(h *ipvs.Handle, server *ipvs.Service, has []*ipvs.Destination, want []netip.AddrPort) error {
+	weights := map[netip.AddrPort]int{}
+	for _, d := range has {
+		if a, ok := netip.AddrFromSlice(d.Address); ok {
+			weights[netip.AddrPortFrom(a.Unmap(), d.Port)] = d.Weight
+		}
+	}
+	for _, e := range want {
+		weight, there := weights[e]
+		delete(weights, e)
+		if there && weight > 0 {
+			continue
+		}
+		if there { // on its way out
+			if err := h.DelDestination(server, ipvsDestination(e, 0)); err != nil {
+				return fmt.Errorf("from %s: %w", e, err)
+			}
+		}
+		if err := h.NewDestination(server, ipvsDestination(e, 1)); err != nil {
+			return fmt.Errorf("to %s: %w", e, err)
+		}
+	}
+	for e, weight := range weights {
+		if weight == 0 {
+			continue
+		}
+		if err := h.UpdateDestination(server, ipvsDestination(e, 0)); err != nil {
+			return fmt.Errorf("from %s: %w", e, err)
+		}
+	}
+	return nil
+}
+
 // ipvsServices makes a virtual server of each service's port, and one of its
 // NodePort at the node's address, with a real server for each endpoint.
 func ipvsServices(self network.Node, services []network.Service) error {
@@ -105,23 +198,13 @@ func ipvsServices(self network.Node, services []network.Service) error {
 		return err
 	}
 	for _, s := range services {
-		at := []netip.AddrPort{s.Address}
-		if s.NodePort != 0 {
-			at = append(at, netip.AddrPortFrom(self.Address.Addr(), s.NodePort))
-		}
-		for _, a := range at {
-			server := &ipvs.Service{
-				Address: a.Addr().AsSlice(), Port: a.Port(), Protocol: s.ProtocolNumber(),
-				AddressFamily: unix.AF_INET, SchedName: "rr", Netmask: 0xffffffff,
-			}
+		for _, a := range ipvsAt(self, s) {
+			server := ipvsServer(s, a)
 			if err := h.NewService(server); err != nil {
 				return fmt.Errorf("%s at %s: %w", s, a, err)
 			}
 			for _, e := range s.Endpoints {
-				destination := &ipvs.Destination{
-					Address: e.Addr().AsSlice(), Port: e.Port(), AddressFamily: unix.AF_INET, Weight: 1, ConnectionFlags: ipvsMasquerade,
-				}
-				if err := h.NewDestination(server, destination); err != nil {
+				if err := h.NewDestination(server, ipvsDestination(e, 1)); err != nil {
 					return fmt.Errorf("%s to %s: %w", s, e, err)
 				}
 			}

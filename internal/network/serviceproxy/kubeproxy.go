@@ -19,7 +19,7 @@ func outside(self network.Node, match string) string {
 }
 
 // kubeProxyLeavesOut is what all of kube-proxy's modes do without here.
-const kubeProxyLeavesOut = "kube-proxy itself (one full sync, none after), session affinity, load balancers, external IPs, " +
+const kubeProxyLeavesOut = "kube-proxy itself (one full sync, then what it writes when one service changes, without its wait of up to a second), session affinity, load balancers, external IPs, " +
 	"local traffic policies, services without endpoints, IPv6"
 
 // kubeMark is kube-proxy's mark of packets whose source is to be replaced

@@ -23,17 +23,27 @@ func NFTables() network.ServiceProxy {
 		LeavesOut: kubeProxyLeavesOut,
 		Needs:     []netns.Feature{dataplane.NFTTool(), netns.NFTables(), netns.Conntrack()},
 		Sync: func(ctx context.Context, self network.Node, services []network.Service) error {
-			r := exec.NewRunner()
-			defer r.Close()
-			for _, script := range nftServices(self, services) {
-				_, err := r.Run(ctx, exec.Cmd{Argv: []string{dataplane.NFT, "-f", "-"}, NetNS: self.NS.Path, Stdin: strings.NewReader(script)})
-				if err != nil {
-					return fmt.Errorf("%s: services: %w", self.Name, err)
-				}
-			}
-			return nil
+			return runNFT(ctx, self, nftServices(self, services)...)
+		},
+		Update: func(ctx context.Context, self network.Node, services []network.Service, changed int) error {
+			b := &nftScript{}
+			b.changed(self, services[changed])
+			return runNFT(ctx, self, b.String())
 		},
 	}
+}
+
+// runNFT runs transactions on a node, one after the other.
+func runNFT(ctx context.Context, self network.Node, scripts ...string) error {
+	r := exec.NewRunner()
+	defer r.Close()
+	for _, script := range scripts {
+		_, err := r.Run(ctx, exec.Cmd{Argv: []string{dataplane.NFT, "-f", "-"}, NetNS: self.NS.Path, Stdin: strings.NewReader(script)})
+		if err != nil {
+			return fmt.Errorf("%s: services: %w", self.Name, err)
+		}
+	}
+	return nil
 }
 
 // nftScript is a transaction in nft's language, on kube-proxy's table.
@@ -119,7 +129,7 @@ func (b *nftScript) base() {
 	}
 }
 
-// dispatch is what is there whatever services there are: maps, the ways to
+// dispatch is what exists whatever services there are: maps, the ways to
 // them, and masquerading.
 func (b *nftScript) dispatch() {
 	b.chain("mark-for-masquerade", "mark set mark or "+kubeMark)
@@ -140,27 +150,48 @@ func (b *nftScript) dispatch() {
 	b.rules("services", service+"service-ips", "fib daddr type local "+port+"service-nodeports")
 }
 
-// nftName is a chain's: a hash and the words that it is of (hashAndTruncate).
+// nftName is a chain's: a hash and the words that it names (hashAndTruncate).
 func nftName(prefix, of string) string {
 	sum := sha256.Sum256([]byte(of))
 	return prefix + base32.StdEncoding.EncodeToString(sum[:])[:8] + "-" + of
 }
 
-func (b *nftScript) service(self network.Node, s network.Service) {
-	base := fmt.Sprintf("%s/%s/%s", s.Name, s.Protocol, s.PortName)
-	chain := nftName("service-", base)
+// emptied is a chain with these rules and no others, whether it existed or not.
+func (b *nftScript) emptied(name string, rules ...string) {
+	b.do("add chain", name)
+	b.do("flush chain", name)
+	b.rules(name, rules...)
+}
+
+// nftBase is what the names of a service's chains are made from.
+func nftBase(s network.Service) string {
+	return fmt.Sprintf("%s/%s/%s", s.Name, s.Protocol, s.PortName)
+}
+
+// endpoints are the chains of a service's endpoints, and its own.
+func (b *nftScript) endpoints(self network.Node, s network.Service, chain func(name string, rules ...string)) {
+	base := nftBase(s)
 	var choice []string
 	for i, e := range s.Endpoints {
 		endpoint := nftName("endpoint-", fmt.Sprintf("%s__%s/%d", base, e.Addr(), e.Port()))
-		b.chain(endpoint,
+		chain(endpoint,
 			fmt.Sprintf("ip saddr %s jump mark-for-masquerade", e.Addr()),
 			fmt.Sprintf("meta l4proto %s dnat to %s", s.Protocol, e))
 		choice = append(choice, fmt.Sprintf("%d : goto %s", i, endpoint))
 	}
-	address := s.Address.Addr()
-	b.chain(chain,
-		fmt.Sprintf("ip daddr %s %sjump mark-for-masquerade", address, outside(self, "ip saddr != %s ")),
+	chain(nftName("service-", base),
+		fmt.Sprintf("ip daddr %s %sjump mark-for-masquerade", s.Address.Addr(), outside(self, "ip saddr != %s ")),
 		fmt.Sprintf("numgen random mod %d vmap { %s }", len(s.Endpoints), strings.Join(choice, ", ")))
+}
+
+// changed is what kube-proxy writes when one service has changed: that service's chains. Those
+// of endpoints that it no longer has stay.
+func (b *nftScript) changed(self network.Node, s network.Service) { b.endpoints(self, s, b.emptied) }
+
+func (b *nftScript) service(self network.Node, s network.Service) {
+	base, address := nftBase(s), s.Address.Addr()
+	chain := nftName("service-", base)
+	b.endpoints(self, s, b.chain)
 	b.do("add element", "cluster-ips", fmt.Sprintf("{ %s }", address))
 	b.do("add element", "service-ips", fmt.Sprintf("{ %s . %s . %d : goto %s }", address, s.Protocol, s.Address.Port(), chain))
 	if s.NodePort != 0 {

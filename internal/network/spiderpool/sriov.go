@@ -198,7 +198,7 @@ func sriovAdd(args *skel.CmdArgs) (err error) {
 }
 
 // sriovDel gives the address and the virtual function back. It is no error for
-// a pod that is not there, or was added in part.
+// a pod that does not exist, or was added in part.
 func sriovDel(args *skel.CmdArgs) error {
 	var err error
 	if args.Netns != "" {

@@ -76,7 +76,7 @@ func TestVirtualFunctionsMove(t *testing.T) {
 	if err := used.SetAddress(netip.MustParsePrefix("198.18.9.9/24")); err != nil {
 		t.Fatal(err)
 	}
-	sys := sysWith(t, "vf0", "vf1", "vf7") // vf7 is not there any more
+	sys := sysWith(t, "vf0", "vf1", "vf7") // vf7 is gone
 	if err := takeVF(sys, machine, pod, "eth0", 1400); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestVirtualFunctionsMove(t *testing.T) {
 	}
 }
 
-// deviceIn is a device of a namespace; nil where it is not there.
+// deviceIn is a device of a namespace; nil where it does not exist.
 func deviceIn(t *testing.T, ns netns.NS, name string) *netlink.LinkAttrs {
 	t.Helper()
 	h, err := netns.Handle(ns)

@@ -86,7 +86,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// TestNavigation: a page that two rows name is there once; a row's second page has the
+// TestNavigation: a page that two rows name occurs once; a row's second page has the
 // title of its heading.
 func TestNavigation(t *testing.T) {
 	got, err := navigation("# x\n\n## Documentation\n\n| you want to | read | what |\n|---|---|---|\n" +

@@ -1,7 +1,7 @@
 // Command testsummary reads what go test -json prints and shows it to people:
-// failures in full, then what was skipped and why, then one line of counts. It
-// ends with status 1 when anything failed, when no test ran, and, in CI as root,
-// when a test was skipped for another reason than the kernel.
+// failures in full, then what was skipped and why, the slowest tests, and one line of
+// counts. It ends with status 1 when anything failed, when no test ran, and, in CI as root,
+// when a test was skipped for another reason than the kernel or its length.
 package main
 
 import (

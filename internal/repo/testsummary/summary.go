@@ -2,12 +2,15 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/labtest"
 )
 
 // event is one line of go test -json (go doc test2json). Builds report under
@@ -41,7 +44,20 @@ type summary struct {
 	passed  int
 	failed  []key
 	skipped []skip
+	slow    []timed
 }
+
+// timed is a test and what it took, seconds, without the time that it waited for its turn
+// beside others.
+type timed struct {
+	key
+	seconds float64
+}
+
+const (
+	slowSeconds = 20 // from here on a test is listed as slow
+	mostSlow    = 12 // so many are
+)
 
 func newSummary(w io.Writer) *summary {
 	return &summary{w: w, output: map[key][]string{}, builds: map[string][]string{}, shown: map[string]bool{}, failedN: map[string]int{}}
@@ -81,14 +97,17 @@ func (s *summary) take(e event) {
 		if e.Test == "" {
 			s.endPackage(k, e)
 		} else {
-			s.endTest(k, e.Action)
+			s.endTest(k, e)
 		}
 		delete(s.output, k)
 	}
 }
 
-func (s *summary) endTest(k key, action string) {
-	switch action {
+func (s *summary) endTest(k key, e event) {
+	if e.Elapsed >= slowSeconds && !strings.Contains(k.test, "/") {
+		s.slow = append(s.slow, timed{k, e.Elapsed})
+	}
+	switch e.Action {
 	case "pass":
 		s.passed++
 	case "fail":
@@ -165,7 +184,7 @@ func (s *summary) finish(strict bool) int {
 	avoidable := 0
 	for _, sk := range s.skipped {
 		mark := "  "
-		if strict && !strings.HasPrefix(sk.reason, "kernel has no ") {
+		if strict && !strings.HasPrefix(sk.reason, "kernel has no ") && sk.reason != labtest.LongReason {
 			mark = "! "
 			avoidable++
 		}
@@ -173,14 +192,26 @@ func (s *summary) finish(strict bool) int {
 	}
 	if avoidable > 0 {
 		status = 1
-		s.print("\nIn CI as root only a kernel without a feature may skip a test: the lines marked ! fail this run.\n")
+		s.print("\nIn CI as root only a kernel without a feature may skip a test, and a long one is left to make test-all: the lines marked ! fail this run.\n")
 	}
 	if s.passed+len(s.failed) == 0 {
 		status = 1
 		s.print("\nNo test ran.\n")
 	}
+	s.printSlow()
 	s.print(fmt.Sprintf("\n%d passed, %d failed, %d skipped\n", s.passed, len(s.failed), len(s.skipped)))
 	return status
+}
+
+// printSlow lists the tests that took longest.
+func (s *summary) printSlow() {
+	if len(s.slow) > 0 {
+		s.print("\nSlowest:\n")
+	}
+	slices.SortStableFunc(s.slow, func(a, b timed) int { return cmp.Compare(b.seconds, a.seconds) })
+	for _, t := range s.slow[:min(len(s.slow), mostSlow)] {
+		s.print(fmt.Sprintf("  %4.0f s  %s\n", t.seconds, t))
+	}
 }
 
 func (s *summary) print(text string) { _, _ = io.WriteString(s.w, text) }

@@ -54,9 +54,9 @@ func record(commands []string, show command) ([]byte, error) {
 		}
 		fmt.Fprintf(&body, "<g class=\"%s\">\n", group)
 		column := 2
-		fmt.Fprintf(&body, "<g class=\"%s\">%s</g>\n", appear(begin, end), place(0, 0, run{"$", "dim"}))
+		fmt.Fprintf(&body, "<g class=\"%s\">%s</g>\n", appear(begin, end), textAt(0, 0, run{"$", "dim"}))
 		for w, word := range words {
-			fmt.Fprintf(&body, "<g class=\"%s\">%s</g>\n", appear(begin+typeSeconds*float64(w), end), place(0, column, run{word, "bold"}))
+			fmt.Fprintf(&body, "<g class=\"%s\">%s</g>\n", appear(begin+typeSeconds*float64(w), end), textAt(0, column, run{word, "bold"}))
 			column += utf8.RuneCountInString(word) + 1
 		}
 		fmt.Fprintf(&body, "<g class=\"%s\">\n%s</g>\n</g>\n", appear(typed, end), screenOf(text))
@@ -91,7 +91,7 @@ func screenOf(text string) string {
 		column := 0
 		for _, r := range runs(line) {
 			if strings.TrimSpace(r.text) != "" {
-				b.WriteString(place(i+1, column, r) + "\n")
+				b.WriteString(textAt(i+1, column, r) + "\n")
 			}
 			column += utf8.RuneCountInString(r.text)
 		}
@@ -99,9 +99,9 @@ func screenOf(text string) string {
 	return b.String()
 }
 
-// place is a run at a row and column. Its length is given, so that columns stay in
+// textAt is a run at a row and column. Its length is given, so that columns stay in
 // place whatever font a reader has.
-func place(row, column int, r run) string {
+func textAt(row, column int, r run) string {
 	trimmed := strings.TrimLeft(r.text, " ")
 	column += utf8.RuneCountInString(r.text) - utf8.RuneCountInString(trimmed)
 	trimmed = strings.TrimRight(trimmed, " ")

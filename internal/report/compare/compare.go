@@ -12,14 +12,15 @@ import (
 	"github.com/cnibench/cnibench/internal/report/format"
 	"github.com/cnibench/cnibench/internal/report/page"
 	"github.com/cnibench/cnibench/internal/report/screen"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/comparison"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // comparisonFormat is one way to write a comparison.
 type comparisonFormat struct {
 	name  string
-	write func(io.Writer, stat.Comparison, screen.Options) error
+	write func(io.Writer, comparison.Comparison, screen.Options) error
 }
 
 func comparisonFormats() []comparisonFormat {
@@ -43,7 +44,7 @@ func Formats() []string {
 }
 
 // Write renders a comparison in a format of Formats.
-func Write(w io.Writer, format string, c stat.Comparison, opt screen.Options) error {
+func Write(w io.Writer, format string, c comparison.Comparison, opt screen.Options) error {
 	for _, f := range comparisonFormats() {
 		if f.name != format {
 			continue
@@ -57,16 +58,16 @@ func Write(w io.Writer, format string, c stat.Comparison, opt screen.Options) er
 }
 
 // verdicts in the order in which people want to see them.
-func verdicts() []stat.Verdict {
-	return []stat.Verdict{stat.Broken, stat.Worse, stat.Better, stat.CannotTell, stat.Same}
+func verdicts() []comparison.Verdict {
+	return []comparison.Verdict{comparison.Broken, comparison.Worse, comparison.Better, comparison.CannotTell, comparison.Same}
 }
 
 // comparisonSummary says in a sentence what came out.
-func comparisonSummary(c stat.Comparison) string {
+func comparisonSummary(c comparison.Comparison) string {
 	if len(c.Cells) == 0 {
 		return "The two sides have no cell in common: nothing can be compared."
 	}
-	n := map[stat.Verdict]int{}
+	n := map[comparison.Verdict]int{}
 	for _, x := range c.Cells {
 		n[x.Verdict]++
 	}
@@ -75,10 +76,10 @@ func comparisonSummary(c stat.Comparison) string {
 		if n[v] > 0 {
 			words := string(v)
 			switch v {
-			case stat.Same:
+			case comparison.Same:
 				words = "without a difference beyond the threshold"
-			case stat.CannotTell:
-				words = "that is unknown"
+			case comparison.CannotTell:
+				words = "undecided"
 			}
 			parts = append(parts, fmt.Sprintf("%d %s", n[v], words))
 		}
@@ -91,13 +92,13 @@ func comparisonSummary(c stat.Comparison) string {
 }
 
 // comparisonWords say what the figures mean, and what is not compared.
-func comparisonWords(c stat.Comparison) []string {
+func comparisonWords(c comparison.Comparison) []string {
 	out := []string{fmt.Sprintf("A cell is worse or better where it differs by more than %g %% and beyond chance, at %g %% over all cells together. A change with + is for the better.",
 		100*c.Threshold, 100*c.Confidence)}
 	if len(c.Cells) > 0 {
 		out = append(out, comparedBy(c))
 	}
-	d := comparisonPlaces(c)
+	d := comparisonSituations(c)
 	if len(c.OnlyBase) > 0 {
 		out = append(out, "Only in the base: "+d.Where(c.OnlyBase)+".")
 	}
@@ -118,8 +119,8 @@ func comparisonWords(c stat.Comparison) []string {
 
 // needsWords says how long the next run must be to decide the undecided cells; empty
 // where none is, or nothing can be estimated.
-func needsWords(c stat.Comparison) string {
-	var n stat.Needs
+func needsWords(c comparison.Comparison) string {
+	var n comparison.Needs
 	open, known := c.Undecided(), 0
 	for _, x := range open {
 		if x.Needs == nil {
@@ -148,7 +149,7 @@ func needsWords(c stat.Comparison) string {
 }
 
 // comparedBy says which figures were compared.
-func comparedBy(c stat.Comparison) string {
+func comparedBy(c comparison.Comparison) string {
 	byEfficiency := 0
 	for _, x := range c.Cells {
 		if x.ByEfficiency {
@@ -164,24 +165,24 @@ func comparedBy(c stat.Comparison) string {
 	return fmt.Sprintf("Compared are efficiencies, from which the machine's own change cancels; of %s, baselines among them, the absolute values.", report.Count(len(c.Cells)-byEfficiency, "cell", "cells"))
 }
 
-// comparisonPlaces is a document of nothing but the places of a comparison.
-func comparisonPlaces(c stat.Comparison) *report.Document {
+// comparisonSituations is a document of nothing but the situations of a comparison.
+func comparisonSituations(c comparison.Comparison) *report.Document {
 	d := &report.Document{}
-	seen := map[report.Place]bool{}
+	seen := map[report.Situation]bool{}
 	for _, x := range c.Cells {
-		if p := report.PlaceOf(x.Cell); !seen[p] && !x.Cell.IsBaseline() {
+		if p := report.SituationOf(x.Cell); !seen[p] && !x.Cell.IsBaseline() {
 			seen[p] = true
-			d.Groups = append(d.Groups, &report.Group{Place: p})
+			d.Groups = append(d.Groups, &report.Group{Situation: p})
 		}
 	}
 	return d
 }
 
 // comparisonTable has the cells of some verdicts, in the order of these.
-func comparisonTable(c stat.Comparison, caption string, of ...stat.Verdict) *page.Table {
+func comparisonTable(c comparison.Comparison, caption string, of ...comparison.Verdict) *page.Table {
 	t := &page.Table{Caption: caption, Columns: []page.Column{{Head: "network"}, {Head: "traffic"}, {Head: "base", Number: true}, {Head: "new", Number: true},
 		{Head: "change", Number: true}, {Head: "of"}, {Head: "verdict"}}}
-	d := comparisonPlaces(c)
+	d := comparisonSituations(c)
 	if len(d.Groups) > 1 {
 		t.Columns = append(t.Columns, page.Column{Head: "where"})
 	}
@@ -197,7 +198,7 @@ func comparisonTable(c stat.Comparison, caption string, of ...stat.Verdict) *pag
 			row := []page.Field{page.Text(x.Cell.Network), page.Text(x.Cell.Traffic()), comparedField(x.Metric, x.Base), comparedField(x.Metric, x.New),
 				page.Text(changeWords(x)), page.Text(what), page.Text(verdictWords(x))}
 			if len(d.Groups) > 1 {
-				row = append(row, page.Text(d.Short(report.PlaceOf(x.Cell))))
+				row = append(row, page.Text(d.Short(report.SituationOf(x.Cell))))
 			}
 			t.Rows = append(t.Rows, row)
 		}
@@ -205,7 +206,7 @@ func comparisonTable(c stat.Comparison, caption string, of ...stat.Verdict) *pag
 	return t
 }
 
-func comparedField(metric string, e *stat.Estimate) page.Field {
+func comparedField(metric string, e *estimate.Estimate) page.Field {
 	if e == nil {
 		return page.Text("nothing")
 	}
@@ -214,7 +215,7 @@ func comparedField(metric string, e *stat.Estimate) page.Field {
 }
 
 // changeWords says the change in percent, with its sign.
-func changeWords(x stat.CellComparison) string {
+func changeWords(x comparison.Cell) string {
 	if x.Change == nil {
 		return "unknown"
 	}
@@ -225,9 +226,9 @@ func changeWords(x stat.CellComparison) string {
 	return s
 }
 
-func verdictWords(x stat.CellComparison) string {
+func verdictWords(x comparison.Cell) string {
 	s := string(x.Verdict)
-	if x.Verdict == stat.Same {
+	if x.Verdict == comparison.Same {
 		s = "same"
 	}
 	if x.Why != "" {
@@ -238,7 +239,7 @@ func verdictWords(x stat.CellComparison) string {
 
 // writeComparisonTerminal shows what differs or is undecided; cells without
 // a difference are only counted.
-func writeComparisonTerminal(w io.Writer, c stat.Comparison, opt screen.Options) error {
+func writeComparisonTerminal(w io.Writer, c comparison.Comparison, opt screen.Options) error {
 	sc := screen.New(opt)
 	lines := sc.Wrap(comparisonSummary(c), "", "")
 	if c.Regression {
@@ -246,10 +247,10 @@ func writeComparisonTerminal(w io.Writer, c stat.Comparison, opt screen.Options)
 			lines[i] = sc.SGR("31", lines[i])
 		}
 	}
-	d := comparisonPlaces(c)
+	d := comparisonSituations(c)
 	t := page.Table{Columns: []page.Column{{Head: "cell"}, {Head: "base", Number: true}, {Head: "new", Number: true}, {Head: "change", Number: true}}}
 	var why []string
-	for _, v := range []stat.Verdict{stat.Broken, stat.Worse, stat.Better, stat.CannotTell} {
+	for _, v := range []comparison.Verdict{comparison.Broken, comparison.Worse, comparison.Better, comparison.CannotTell} {
 		before := len(t.Rows)
 		for _, x := range c.Cells {
 			if x.Verdict != v {
@@ -277,7 +278,7 @@ func writeComparisonTerminal(w io.Writer, c stat.Comparison, opt screen.Options)
 }
 
 // shortField is a value without its half-width, which is in the change's.
-func shortField(metric string, e *stat.Estimate) page.Field {
+func shortField(metric string, e *estimate.Estimate) page.Field {
 	c := comparedField(metric, e)
 	if e != nil {
 		m, _ := report.FindMetric(metric)
@@ -286,13 +287,13 @@ func shortField(metric string, e *stat.Estimate) page.Field {
 	return c
 }
 
-func writeComparisonMarkdown(w io.Writer, c stat.Comparison, _ screen.Options) error {
+func writeComparisonMarkdown(w io.Writer, c comparison.Comparison, _ screen.Options) error {
 	var b strings.Builder
 	b.WriteString("## cnibench compare\n\n" + format.MarkdownText(comparisonSummary(c)) + "\n")
-	if t := comparisonTable(c, "", stat.Broken, stat.Worse, stat.Better, stat.CannotTell); len(t.Rows) > 0 {
+	if t := comparisonTable(c, "", comparison.Broken, comparison.Worse, comparison.Better, comparison.CannotTell); len(t.Rows) > 0 {
 		b.WriteString("\n" + format.MarkdownTable(*t))
 	}
-	if t := comparisonTable(c, "", stat.Same); len(t.Rows) > 0 {
+	if t := comparisonTable(c, "", comparison.Same); len(t.Rows) > 0 {
 		fmt.Fprintf(&b, "\n<details>\n<summary>%s without a difference beyond the threshold</summary>\n\n%s\n</details>\n",
 			report.Count(len(t.Rows), "cell", "cells"), format.MarkdownTable(*t))
 	}

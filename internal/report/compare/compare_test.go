@@ -14,12 +14,13 @@ import (
 	"github.com/cnibench/cnibench/internal/report/reporttest"
 	"github.com/cnibench/cnibench/internal/report/screen"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/comparison"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
 
-func renderComparison(t *testing.T, format string, c stat.Comparison, opt screen.Options) string {
+func renderComparison(t *testing.T, format string, c comparison.Comparison, opt screen.Options) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := Write(&b, format, c, opt); err != nil {
@@ -28,13 +29,13 @@ func renderComparison(t *testing.T, format string, c stat.Comparison, opt screen
 	return b.String()
 }
 
-func compared(c result.Cell, base, ratio, rel float64, v stat.Verdict) stat.CellComparison {
+func compared(c result.Cell, base, ratio, rel float64, v comparison.Verdict) comparison.Cell {
 	m := "throughput_bits_per_second"
 	if c.Workload == "tcp_rr" {
 		m = "transactions_per_second"
 	}
-	b, n, change := reporttest.Estimated(base, 0.01, 6, stat.GeometricMean), reporttest.Estimated(base*ratio, 0.01, 6, stat.GeometricMean), reporttest.Estimated(ratio, rel, 6, stat.WelchRatio)
-	out := stat.CellComparison{Cell: c, Metric: m, Base: &b, New: &n, Change: &change, ByEfficiency: !c.IsBaseline(), P: 0.001, Adjusted: 0.01, Verdict: v}
+	b, n, change := reporttest.Estimated(base, 0.01, 6, estimate.GeometricMean), reporttest.Estimated(base*ratio, 0.01, 6, estimate.GeometricMean), reporttest.Estimated(ratio, rel, 6, estimate.WelchRatio)
+	out := comparison.Cell{Cell: c, Metric: m, Base: &b, New: &n, Change: &change, ByEfficiency: !c.IsBaseline(), P: 0.001, Adjusted: 0.01, Verdict: v}
 	for i := range 6 {
 		out.BaseValues = append(out.BaseValues, base*(1+0.001*float64(i)))
 		out.NewValues = append(out.NewValues, base*ratio*(1+0.001*float64(i)))
@@ -43,22 +44,22 @@ func compared(c result.Cell, base, ratio, rel float64, v stat.Verdict) stat.Cell
 }
 
 // comparisons are the inputs of the golden files.
-func comparisons() map[string]stat.Comparison {
-	broken := stat.CellComparison{Cell: reporttest.CellOf("bridge", "tcp_rr", 64), Metric: "transactions_per_second", Verdict: stat.Broken, Why: "new: every sample failed: connection refused", P: 1, Adjusted: 1}
-	base := reporttest.Estimated(27300, 0.01, 6, stat.GeometricMean)
+func comparisons() map[string]comparison.Comparison {
+	broken := comparison.Cell{Cell: reporttest.CellOf("bridge", "tcp_rr", 64), Metric: "transactions_per_second", Verdict: comparison.Broken, Why: "new: every sample failed: connection refused", P: 1, Adjusted: 1}
+	base := reporttest.Estimated(27300, 0.01, 6, estimate.GeometricMean)
 	broken.Base, broken.BaseValues = &base, []float64{27300, 27301}
-	few := compared(reporttest.CellOf("macvlan", "tcp_rr", 64), 29220, 0.98, 0, stat.CannotTell)
+	few := compared(reporttest.CellOf("macvlan", "tcp_rr", 64), 29220, 0.98, 0, comparison.CannotTell)
 	few.Why = "an interval takes 2 blocks on each side"
-	return map[string]stat.Comparison{
-		"compare-regression": {Confidence: 0.95, Threshold: 0.03, Regression: true, Cells: []stat.CellComparison{
-			compared(reporttest.CellOf("host", "tcp_stream", 1472), 17.83e9, 1.002, 0.01, stat.Same),
+	return map[string]comparison.Comparison{
+		"compare-regression": {Confidence: 0.95, Threshold: 0.03, Regression: true, Cells: []comparison.Cell{
+			compared(reporttest.CellOf("host", "tcp_stream", 1472), 17.83e9, 1.002, 0.01, comparison.Same),
 			broken, few,
-			compared(reporttest.CellOf("flannel/host-gw", "tcp_stream", 1472), 16.9e9, 1.06, 0.012, stat.Better),
-			compared(reporttest.CellOf("flannel/vxlan", "tcp_stream", 1472), 8.06e9, 0.91, 0.011, stat.Worse),
-			compared(reporttest.CellOf("macvlan", "tcp_stream", 1472), 17e9, 1.001, 0.008, stat.Same),
+			compared(reporttest.CellOf("flannel/host-gw", "tcp_stream", 1472), 16.9e9, 1.06, 0.012, comparison.Better),
+			compared(reporttest.CellOf("flannel/vxlan", "tcp_stream", 1472), 8.06e9, 0.91, 0.011, comparison.Worse),
+			compared(reporttest.CellOf("macvlan", "tcp_stream", 1472), 17e9, 1.001, 0.008, comparison.Same),
 		}, OnlyBase: []result.Cell{reporttest.CellOf("calico/direct", "tcp_rr", 64)}, OnlyNew: []result.Cell{reporttest.CellOf("calico/ipip", "tcp_rr", 64)},
 			Differences: []string{"kernel: 6.1 → 6.18"}},
-		"compare-same":  {Confidence: 0.95, Threshold: 0.03, Cells: []stat.CellComparison{compared(reporttest.CellOf("macvlan", "tcp_stream", 1472), 17e9, 1.001, 0.008, stat.Same)}},
+		"compare-same":  {Confidence: 0.95, Threshold: 0.03, Cells: []comparison.Cell{compared(reporttest.CellOf("macvlan", "tcp_stream", 1472), 17e9, 1.001, 0.008, comparison.Same)}},
 		"compare-empty": {Confidence: 0.95, Threshold: 0.03, OnlyNew: []result.Cell{reporttest.CellOf("macvlan", "tcp_rr", 64)}},
 	}
 }
@@ -81,7 +82,7 @@ func TestComparisonGolden(t *testing.T) {
 			}
 		}
 	}
-	if err := Write(&bytes.Buffer{}, "pdf", stat.Comparison{}, screen.Options{}); err == nil {
+	if err := Write(&bytes.Buffer{}, "pdf", comparison.Comparison{}, screen.Options{}); err == nil {
 		t.Error("an unknown format was taken")
 	}
 }
@@ -101,7 +102,7 @@ func TestComparisonFormatsAgree(t *testing.T) {
 			}
 		}
 	}
-	c := stat.Compare(stat.Side{Samples: base}, stat.Side{Samples: next}, stat.CompareOptions{Threshold: 0.03})
+	c := comparison.Compare(comparison.Side{Samples: base}, comparison.Side{Samples: next}, comparison.Options{Threshold: 0.03})
 	if !c.Regression {
 		t.Fatal("a loss of 20 % is no regression")
 	}
@@ -123,7 +124,7 @@ func TestComparisonFormatsAgree(t *testing.T) {
 		if !strings.Contains(markdown, words) || !strings.Contains(suite.Cases[i].Output, words) {
 			t.Errorf("%s %s: change %s is not in Markdown or JUnit", x.Cell.Network, x.Cell.Traffic(), words)
 		}
-		if x.Verdict != stat.Same && !strings.Contains(terminal, words) {
+		if x.Verdict != comparison.Same && !strings.Contains(terminal, words) {
 			t.Errorf("%s %s: change %s is not on the terminal", x.Cell.Network, x.Cell.Traffic(), words)
 		}
 	}
@@ -162,17 +163,17 @@ func TestComparisonIsHarmless(t *testing.T) {
 
 // TestComparisonSaysHowLongTheNextRunMustBe: the longest of the undecided cells counts.
 func TestComparisonSaysHowLongTheNextRunMustBe(t *testing.T) {
-	open := func(n *stat.Needs) stat.CellComparison {
-		c := compared(reporttest.CellOf("macvlan", "tcp_rr", 64), 29220, 0.98, 0.05, stat.CannotTell)
+	open := func(n *comparison.Needs) comparison.Cell {
+		c := compared(reporttest.CellOf("macvlan", "tcp_rr", 64), 29220, 0.98, 0.05, comparison.CannotTell)
 		c.Needs = n
 		return c
 	}
-	for want, cells := range map[string][]stat.CellComparison{
-		"": {open(nil), compared(reporttest.CellOf("host", "tcp_rr", 64), 1, 1, 0.01, stat.Same)},
-		"To decide 2 undecided cells at 3 %, the next run must have about 40 blocks (about 160 s), if change and noise stay what they are.":               {open(&stat.Needs{Blocks: 12, Seconds: 48}), open(&stat.Needs{Blocks: 40, Seconds: 160})},
-		"To decide 1 of 2 undecided cells at 3 %, a new base and the next run must have about 1,200 blocks each, if change and noise stay what they are.": {open(nil), open(&stat.Needs{Blocks: 1200, BaseToo: true})},
+	for want, cells := range map[string][]comparison.Cell{
+		"": {open(nil), compared(reporttest.CellOf("host", "tcp_rr", 64), 1, 1, 0.01, comparison.Same)},
+		"To decide 2 undecided cells at 3 %, the next run must have about 40 blocks (about 160 s), if change and noise stay what they are.":               {open(&comparison.Needs{Blocks: 12, Seconds: 48}), open(&comparison.Needs{Blocks: 40, Seconds: 160})},
+		"To decide 1 of 2 undecided cells at 3 %, a new base and the next run must have about 1,200 blocks each, if change and noise stay what they are.": {open(nil), open(&comparison.Needs{Blocks: 1200, BaseToo: true})},
 	} {
-		if got := needsWords(stat.Comparison{Confidence: 0.95, Threshold: 0.03, Cells: cells}); got != want {
+		if got := needsWords(comparison.Comparison{Confidence: 0.95, Threshold: 0.03, Cells: cells}); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

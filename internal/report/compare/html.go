@@ -12,7 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/report/format"
 	"github.com/cnibench/cnibench/internal/report/page"
 	"github.com/cnibench/cnibench/internal/report/screen"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/comparison"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
 )
 
 // templates has the page of a comparison.
@@ -33,7 +34,7 @@ type comparePage struct {
 // compareTable is the cells of one verdict, side by side.
 type compareTable struct {
 	ID, Title string
-	Where     bool // the comparison has several places
+	Where     bool // the comparison has several situations
 	Rows      []compareRow
 }
 
@@ -63,7 +64,7 @@ type drawnChange struct {
 
 // writeComparisonHTML writes one file that loads nothing: both sides of each
 // cell, what differs with its interval, and the verdict.
-func writeComparisonHTML(w io.Writer, c stat.Comparison, _ screen.Options) error {
+func writeComparisonHTML(w io.Writer, c comparison.Comparison, _ screen.Options) error {
 	t, err := template.New("compare.gohtml").ParseFS(templates, "compare.gohtml")
 	if err != nil {
 		return err
@@ -74,7 +75,7 @@ func writeComparisonHTML(w io.Writer, c stat.Comparison, _ screen.Options) error
 	}
 	p := comparePage{Summary: page.Clean(comparisonSummary(c)), Regression: c.Regression, Words: page.MapAll(comparisonWords(c), page.Clean), Style: template.CSS(look)}
 	most := changeScale(c)
-	d := comparisonPlaces(c)
+	d := comparisonSituations(c)
 	for _, v := range verdicts() {
 		t := compareTable{ID: strings.ReplaceAll(string(v), " ", "-"), Title: verdictTitle(v), Where: len(d.Groups) > 1}
 		for _, x := range c.Cells {
@@ -92,17 +93,17 @@ func writeComparisonHTML(w io.Writer, c stat.Comparison, _ screen.Options) error
 	return t.Execute(w, p)
 }
 
-func verdictTitle(v stat.Verdict) string {
+func verdictTitle(v comparison.Verdict) string {
 	switch v {
-	case stat.Broken:
+	case comparison.Broken:
 		return "Broken: all samples of the new side failed"
-	case stat.Worse:
+	case comparison.Worse:
 		return "Worse"
-	case stat.Better:
+	case comparison.Better:
 		return "Better"
-	case stat.CannotTell:
+	case comparison.CannotTell:
 		return "Cannot tell"
-	case stat.Same:
+	case comparison.Same:
 		return "No difference beyond the threshold"
 	}
 	return page.Clean(string(v))
@@ -111,7 +112,7 @@ func verdictTitle(v stat.Verdict) string {
 // changeScale is the largest change to be drawn, as a logarithm: three
 // thresholds at least, so that noise does not look large, and a factor of two
 // at most.
-func changeScale(c stat.Comparison) float64 {
+func changeScale(c comparison.Comparison) float64 {
 	most := 0.0
 	for _, x := range c.Cells {
 		if x.Change == nil {
@@ -128,7 +129,7 @@ func changeScale(c stat.Comparison) float64 {
 }
 
 // bounds are an estimate's interval, or its value twice.
-func bounds(e stat.Estimate) [2]float64 {
+func bounds(e estimate.Estimate) [2]float64 {
 	if low, high, ok := e.Interval(); ok {
 		return [2]float64{low, high}
 	}
@@ -143,10 +144,10 @@ func changePercent(log float64) string {
 	return fmt.Sprintf("%.2g %%", percent)
 }
 
-func compareRowOf(d *report.Document, x stat.CellComparison, threshold, most float64) compareRow {
+func compareRowOf(d *report.Document, x comparison.Cell, threshold, most float64) compareRow {
 	m, _ := report.FindMetric(x.Metric)
 	r := compareRow{
-		Network: page.Clean(x.Cell.Network), Traffic: page.Clean(x.Cell.Traffic()), Metric: page.Clean(m.Label), Where: page.Clean(d.Short(report.PlaceOf(x.Cell))),
+		Network: page.Clean(x.Cell.Network), Traffic: page.Clean(x.Cell.Traffic()), Metric: page.Clean(m.Label), Where: page.Clean(d.Short(report.SituationOf(x.Cell))),
 		Base: compareValueOf(x.Metric, x.Base), New: compareValueOf(x.Metric, x.New), Change: changeWords(x), Of: "absolute value", Verdict: page.Clean(verdictWords(x)),
 	}
 	if x.ByEfficiency {
@@ -159,7 +160,7 @@ func compareRowOf(d *report.Document, x stat.CellComparison, threshold, most flo
 	return r
 }
 
-func compareValueOf(metric string, e *stat.Estimate) compareValue {
+func compareValueOf(metric string, e *estimate.Estimate) compareValue {
 	c := comparedField(metric, e)
 	v := compareValue{Text: page.Clean(c.Text)}
 	if e != nil {
@@ -173,7 +174,7 @@ func compareValueOf(metric string, e *stat.Estimate) compareValue {
 }
 
 // drawChange places a change on the scale.
-func drawChange(e stat.Estimate, threshold, most float64, label string) *drawnChange {
+func drawChange(e estimate.Estimate, threshold, most float64, label string) *drawnChange {
 	if most <= 0 || e.Value <= 0 {
 		return nil
 	}

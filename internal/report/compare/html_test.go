@@ -14,11 +14,12 @@ import (
 	"github.com/cnibench/cnibench/internal/report/reporttest"
 	"github.com/cnibench/cnibench/internal/report/screen"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/comparison"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
 )
 
 // oddComparisons are of campaigns that lack something; each is stat's own.
-func oddComparisons() map[string]stat.Comparison {
+func oddComparisons() map[string]comparison.Comparison {
 	_, all := reporttest.AnalysedSamples()
 	only := func(ok func(result.Sample) bool) []result.Sample {
 		return slices.DeleteFunc(slices.Clone(all), func(s result.Sample) bool {
@@ -34,11 +35,11 @@ func oddComparisons() map[string]stat.Comparison {
 	env := *reporttest.FixtureEnvironment()
 	other := env
 	other.Host.Kernel = "6.1.0"
-	compare := func(base, next []result.Sample, to result.Environment) stat.Comparison {
-		return stat.Compare(stat.Side{Samples: base, Environment: env}, stat.Side{Samples: next, Environment: to}, stat.CompareOptions{Threshold: 0.03})
+	compare := func(base, next []result.Sample, to result.Environment) comparison.Comparison {
+		return comparison.Compare(comparison.Side{Samples: base, Environment: env}, comparison.Side{Samples: next, Environment: to}, comparison.Options{Threshold: 0.03})
 	}
 	one := only(func(s result.Sample) bool { return s.Block == 1 })
-	return map[string]stat.Comparison{
+	return map[string]comparison.Comparison{
 		"compare-all-failed":   compare(whole, failed, env),
 		"compare-one-sample":   compare(whole, one, env),
 		"compare-one-network":  compare(whole, only(func(s result.Sample) bool { return s.Cell.Network != "macvlan" }), env),
@@ -70,7 +71,7 @@ func TestComparisonHTMLAgrees(t *testing.T) {
 				t.Errorf("%s: no row for %s %s", name, x.Cell.Network, x.Cell.Traffic())
 				continue
 			}
-			value := func(e *stat.Estimate) string {
+			value := func(e *estimate.Estimate) string {
 				if e == nil {
 					return ""
 				}
@@ -144,7 +145,7 @@ func comparedRows(t *testing.T, text string) map[string]comparedRow {
 // TestDrawnChange: a change is drawn where it is on the scale, and one beyond it
 // at the edge.
 func TestDrawnChange(t *testing.T) {
-	e := reporttest.Estimated(1.05, 0.02, 6, stat.WelchRatio)
+	e := reporttest.Estimated(1.05, 0.02, 6, estimate.WelchRatio)
 	d := drawChange(e, 0.03, math.Log(1.1), "")
 	number := func(s string) float64 {
 		v, err := strconv.ParseFloat(s, 64)
@@ -162,7 +163,7 @@ func TestDrawnChange(t *testing.T) {
 			t.Errorf("%s is drawn at %.1f, want %.1f", what, pair[0], pair[1])
 		}
 	}
-	if d := drawChange(reporttest.Estimated(9, 0.01, 6, stat.WelchRatio), 0.03, math.Log(1.1), ""); number(d.Mid) != 198 || number(d.Low) != 200 {
+	if d := drawChange(reporttest.Estimated(9, 0.01, 6, estimate.WelchRatio), 0.03, math.Log(1.1), ""); number(d.Mid) != 198 || number(d.Low) != 200 {
 		t.Errorf("beyond the scale: %+v", d)
 	}
 	if drawChange(e, 0.03, 0, "") != nil {

@@ -11,21 +11,21 @@ import (
 	"github.com/cnibench/cnibench/internal/report/format"
 	"github.com/cnibench/cnibench/internal/report/page"
 	"github.com/cnibench/cnibench/internal/report/screen"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/comparison"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // jsonComparison is the JSON form of a comparison.
 type jsonComparison struct {
-	Schema     int             `json:"schema"`
-	Summary    string          `json:"summary"`
-	Words      []string        `json:"words"`
-	Comparison stat.Comparison `json:"comparison"`
+	Schema     int                   `json:"schema"`
+	Summary    string                `json:"summary"`
+	Words      []string              `json:"words"`
+	Comparison comparison.Comparison `json:"comparison"`
 }
 
-func writeComparisonJSON(w io.Writer, c stat.Comparison, _ screen.Options) error {
+func writeComparisonJSON(w io.Writer, c comparison.Comparison, _ screen.Options) error {
 	if c.Cells == nil {
-		c.Cells = []stat.CellComparison{}
+		c.Cells = []comparison.Cell{}
 	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -62,21 +62,21 @@ type junitMessage struct {
 
 // writeComparisonJUnit writes one test case per cell: worse is a failure,
 // broken an error, and what is undecided is skipped, for it is no success.
-func writeComparisonJUnit(w io.Writer, c stat.Comparison, _ screen.Options) error {
+func writeComparisonJUnit(w io.Writer, c comparison.Comparison, _ screen.Options) error {
 	s := junitSuite{Name: "cnibench compare", Tests: len(c.Cells)}
 	for _, x := range c.Cells {
 		m, _ := report.FindMetric(x.Metric)
 		words := fmt.Sprintf("%s: base %s, new %s, change %s: %s", m.Label, comparedField(x.Metric, x.Base).Text, comparedField(x.Metric, x.New).Text, changeWords(x), verdictWords(x))
-		one := junitCase{Class: page.Clean(report.PlaceOf(x.Cell).String()), Name: page.Clean(x.Cell.Network + " " + x.Cell.Traffic()), Output: page.Clean(words)}
+		one := junitCase{Class: page.Clean(report.SituationOf(x.Cell).String()), Name: page.Clean(x.Cell.Network + " " + x.Cell.Traffic()), Output: page.Clean(words)}
 		message := &junitMessage{Message: page.Clean(words)}
 		switch x.Verdict {
-		case stat.Worse:
+		case comparison.Worse:
 			one.Failure = message
 			s.Failures++
-		case stat.Broken:
+		case comparison.Broken:
 			one.Error = message
 			s.Errors++
-		case stat.CannotTell:
+		case comparison.CannotTell:
 			one.Skipped = message
 			s.Skipped++
 		}
@@ -99,7 +99,7 @@ func writeComparisonJUnit(w io.Writer, c stat.Comparison, _ screen.Options) erro
 // absolute values as two groups, so that it sees less than the blocks do.
 //
 // Source: golang.org/design/14313-benchmark-format.
-func writeComparisonBenchfmt(w io.Writer, c stat.Comparison, _ screen.Options) error {
+func writeComparisonBenchfmt(w io.Writer, c comparison.Comparison, _ screen.Options) error {
 	var b strings.Builder
 	units := map[string]bool{}
 	for _, x := range c.Cells {
@@ -111,10 +111,10 @@ func writeComparisonBenchfmt(w io.Writer, c stat.Comparison, _ screen.Options) e
 	}
 	for _, side := range []struct {
 		name   string
-		values func(stat.CellComparison) []float64
+		values func(comparison.Cell) []float64
 	}{
-		{"base", func(x stat.CellComparison) []float64 { return x.BaseValues }},
-		{"new", func(x stat.CellComparison) []float64 { return x.NewValues }},
+		{"base", func(x comparison.Cell) []float64 { return x.BaseValues }},
+		{"new", func(x comparison.Cell) []float64 { return x.NewValues }},
 	} {
 		fmt.Fprintf(&b, "side: %s\n", side.name)
 		for _, x := range c.Cells {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
 )
 
 // other is a network that differs from one in a single choice.
@@ -52,7 +52,7 @@ func otherChoices(network string) []other {
 		other{network + "+bigtcp", "TCP segments of up to 192 KiB (BIG TCP)"})
 }
 
-// changes are the other choices that the campaign measured at the same place, or
+// changes are the other choices that the campaign measured in the same situation, or
 // on a larger MTU.
 func changes(d *report.Document, e Explanation) []Change {
 	var out []Change
@@ -86,7 +86,7 @@ func change(d *report.Document, all []Change, x ExplainedTraffic, cell result.Ce
 	if !ok || s.OK == 0 {
 		return all
 	}
-	var then stat.Estimate
+	var then estimate.Estimate
 	if x.Cost == costByStacks {
 		if s.Attribution == nil || s.Attribution.Work != x.Attribution.Work {
 			return all
@@ -95,14 +95,14 @@ func change(d *report.Document, all []Change, x ExplainedTraffic, cell result.Ce
 	} else if then, ok = report.AbsoluteOf(s, x.Cost); !ok {
 		return all
 	}
-	c := Change{What: what, Network: cell.Network, MTU: cell.MTU, Traffic: x.Traffic, Now: x.Now, Then: then, ToldApart: !overlap(x.Now, then)}
+	c := Change{What: what, Network: cell.Network, MTU: cell.MTU, Traffic: x.Traffic, Now: x.Now, Then: then, Significant: !overlap(x.Now, then)}
 	measured := cell.Network
 	if cell.Network == x.cell.Network {
 		measured = "the same network with it"
 	}
 	values := fmt.Sprintf("%s instead of %s of %s", x.say(then), x.say(x.Now), x.label)
 	switch {
-	case !c.ToldApart:
+	case !c.Significant:
 		c.Words = fmt.Sprintf("%s: for %s, %s took %s: no difference beyond the noise.", what, x.Traffic, measured, values)
 	default:
 		c.Words = fmt.Sprintf("%s: for %s, %s took %s, %s.", what, x.Traffic, measured, values, percentMore(then.Value-x.Now.Value, x.Now.Value))

@@ -12,10 +12,12 @@ import (
 	"github.com/cnibench/cnibench/internal/report/section"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// Explanation is where the cost of one network goes, at one place.
+// Explanation is where the cost of one network arises, in one situation.
 type Explanation struct {
 	Network string `json:"network"`
 	Where   string `json:"where"`
@@ -28,7 +30,7 @@ type Explanation struct {
 	Sweeps []stat.PolicySweep `json:"policy_sweeps,omitempty"`
 	SetUps []SetUp            `json:"set_ups,omitempty"`
 
-	place report.Place
+	situation report.Situation
 }
 
 // ExplainedTraffic is what one traffic costs on a network.
@@ -36,17 +38,17 @@ type ExplainedTraffic struct {
 	Traffic string `json:"traffic"`
 	// Cost is a metric's name, or that of Attribution; Now its value per unit of
 	// work in seconds (or instructions), Baseline that of the bare network.
-	Cost     string         `json:"cost"`
-	Now      stat.Estimate  `json:"now"`
-	Baseline *stat.Estimate `json:"baseline,omitempty"`
+	Cost     string             `json:"cost"`
+	Now      estimate.Estimate  `json:"now"`
+	Baseline *estimate.Estimate `json:"baseline,omitempty"`
 	// Attribution is where that goes; nil where no stacks were sampled.
-	Attribution *stat.Attribution `json:"attribution,omitempty"`
+	Attribution *summary.Attribution `json:"attribution,omitempty"`
 	// Ladder is what it costs more than the baseline in steps; nil where none of
 	// the networks between was measured.
-	Ladder *stat.Ladder `json:"ladder,omitempty"`
+	Ladder *summary.Ladder `json:"ladder,omitempty"`
 	// Node is what one node held, by the names of unit.NodeMetrics; nil where it was
 	// not read.
-	Node map[string]stat.Estimate `json:"node,omitempty"`
+	Node map[string]estimate.Estimate `json:"node,omitempty"`
 
 	cell result.Cell
 	shown
@@ -61,11 +63,11 @@ type Change struct {
 	MTU     int    `json:"mtu"`
 	Traffic string `json:"traffic"`
 	// Now and Then are the costs without and with it, of the same metric.
-	Now  stat.Estimate `json:"now"`
-	Then stat.Estimate `json:"then"`
-	// ToldApart tells that their intervals do not overlap.
-	ToldApart bool   `json:"told_apart"`
-	Words     string `json:"words"`
+	Now  estimate.Estimate `json:"now"`
+	Then estimate.Estimate `json:"then"`
+	// Significant tells that their intervals do not overlap.
+	Significant bool   `json:"significant"`
+	Words       string `json:"words"`
 }
 
 // costByStacks is ExplainedTraffic.Cost where it is the sum of sampled stacks.
@@ -74,10 +76,10 @@ const costByStacks = "component_cpu_seconds"
 // shown formats a cost.
 type shown struct {
 	label string // "CPU time per transaction"
-	say   func(stat.Estimate) string
+	say   func(estimate.Estimate) string
 }
 
-// explanations are those of every network at every place, the baseline not.
+// explanations are those of every network in every situation, the baseline not.
 func explanations(d *report.Document) []Explanation {
 	var out []Explanation
 	for _, g := range d.Groups {
@@ -85,7 +87,7 @@ func explanations(d *report.Document) []Explanation {
 			if n == result.HostNetwork || result.IsLadderOnly(n) {
 				continue
 			}
-			e := Explanation{Network: n, Where: g.Title(), place: g.Place}
+			e := Explanation{Network: n, Where: g.Title(), situation: g.Situation}
 			for _, t := range g.Traffics {
 				if x, ok := explainTraffic(d, g, n, t); ok {
 					e.Traffics = append(e.Traffics, x)
@@ -133,7 +135,7 @@ func explainTraffic(d *report.Document, g *report.Group, network string, t resul
 }
 
 func shownOf(c section.CostShown) shown {
-	return shown{c.Label, func(e stat.Estimate) string { return c.Format(c.Factor*e.Value, c.Factor*report.Halfwidth(e)) }}
+	return shown{c.Label, func(e estimate.Estimate) string { return c.Format(c.Factor*e.Value, c.Factor*report.Halfwidth(e)) }}
 }
 
 // paragraph says in words what a network costs, of which how much where.
@@ -174,7 +176,7 @@ func whereSentence(x ExplainedTraffic) string {
 	const most = 5
 	p := section.PerWorkOf(x.Attribution.Work)
 	labels := section.ComponentLabels()
-	var parts []stat.Component
+	var parts []summary.Component
 	compared := false
 	for _, c := range x.Attribution.Components {
 		compared = compared || c.More != nil
@@ -184,7 +186,7 @@ func whereSentence(x ExplainedTraffic) string {
 	}
 	if !compared {
 		parts = slices.Clone(x.Attribution.Components)
-		slices.SortStableFunc(parts, func(a, b stat.Component) int { return descending(a.Seconds.Value, b.Seconds.Value) })
+		slices.SortStableFunc(parts, func(a, b summary.Component) int { return descending(a.Seconds.Value, b.Seconds.Value) })
 		var words []string
 		for _, c := range parts[:min(most, len(parts))] {
 			word := labels[c.Name] + " " + p.Say(c.Seconds)
@@ -198,7 +200,7 @@ func whereSentence(x ExplainedTraffic) string {
 	if len(parts) == 0 {
 		return "No component differs from the bare network's by more than its noise."
 	}
-	slices.SortStableFunc(parts, func(a, b stat.Component) int { return descending(math.Abs(a.More.Value), math.Abs(b.More.Value)) })
+	slices.SortStableFunc(parts, func(a, b summary.Component) int { return descending(math.Abs(a.More.Value), math.Abs(b.More.Value)) })
 	var words []string
 	for _, c := range parts[:min(most, len(parts))] {
 		words = append(words, labels[c.Name]+" "+p.Plus(*c.More))
@@ -212,7 +214,7 @@ func whereSentence(x ExplainedTraffic) string {
 
 // overlap reports whether the intervals of two estimates overlap. An estimate
 // without one overlaps with all.
-func overlap(a, b stat.Estimate) bool {
+func overlap(a, b estimate.Estimate) bool {
 	al, ah, okA := a.Interval()
 	bl, bh, okB := b.Interval()
 	return !okA || !okB || (al <= bh && bl <= ah)

@@ -60,7 +60,7 @@ func TestExplainChanges(t *testing.T) {
 	for _, e := range got.Networks {
 		for _, c := range e.Changes {
 			found[e.Network+" "+c.Network+" "+fmt.Sprint(c.MTU)+" "+c.Traffic] = true
-			if c.ToldApart == overlap(c.Now, c.Then) {
+			if c.Significant == overlap(c.Now, c.Then) {
 				t.Errorf("%s: %+v", e.Network, c)
 			}
 			known := false
@@ -119,7 +119,7 @@ func TestExplainLadder(t *testing.T) {
 	}
 }
 
-// A table that is broken has what a part of it is of in each of its parts.
+// A table that is broken names what each of its parts is about.
 func TestExplainTablesAreBrokenBetweenTraffics(t *testing.T) {
 	parts := 0
 	for _, l := range strings.Split(explain(t, reporttest.Stacked(), screen.Options{Width: 100, Unicode: true}), "\n") {

@@ -11,7 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/report/page"
 	"github.com/cnibench/cnibench/internal/report/screen"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/stat/job"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -51,20 +52,20 @@ func messageLines(sc screen.Screen, d *report.Document) []string {
 	return lines
 }
 
-// modelName names a network, its place where there are several, and the conditions.
-func modelName(d *report.Document, c result.Cell, places int) string {
+// modelName names a network, its situation where there are several, and the conditions.
+func modelName(d *report.Document, c result.Cell, situations int) string {
 	name := d.Name(c.Network)
-	if places > 1 {
-		name += ", " + report.PlaceOf(c).String()
+	if situations > 1 {
+		name += ", " + report.SituationOf(c).String()
 	}
 	return name
 }
 
-// placesOf is how many different places some cells are at.
-func placesOf(cells []result.Cell) int {
-	var seen []report.Place
+// situationsOf is how many different situations some cells were measured in.
+func situationsOf(cells []result.Cell) int {
+	var seen []report.Situation
 	for _, c := range cells {
-		p := report.PlaceOf(c)
+		p := report.SituationOf(c)
 		if c.IsBaseline() { // its path is its own
 			p.Path = result.PathPodToPod
 		}
@@ -75,21 +76,21 @@ func placesOf(cells []result.Cell) int {
 	return len(seen)
 }
 
-func messageTable(d *report.Document, all []stat.Hockney) *page.Table {
+func messageTable(d *report.Document, all []job.Hockney) *page.Table {
 	var cells []result.Cell
 	for _, h := range all {
 		cells = append(cells, h.Cell)
 	}
-	places := placesOf(cells)
+	situations := situationsOf(cells)
 	tab := &page.Table{Columns: []page.Column{{Head: "network"}, {Head: "α", Number: true}, {Head: "β", Number: true, Joined: true}, {Head: "sizes"}, {Head: "blocks", Number: true}, {Head: "model off by", Sub: "at most", Number: true}, {Head: "held-out sizes", Sub: "off by at most", Number: true}}}
 	for _, h := range all {
 		beta := page.Text("not known")
 		if h.Beta != nil {
 			beta = page.Field{Text: withWidth(*h.Beta, "B/s"), Value: &h.Beta.Value}
 		}
-		within, heldOut := worst(h, func(s stat.HockneySize) *stat.Estimate { return &s.OfModel }), worst(h, func(s stat.HockneySize) *stat.Estimate { return s.HeldOut })
+		within, heldOut := worst(h, func(s job.HockneySize) *estimate.Estimate { return &s.OfModel }), worst(h, func(s job.HockneySize) *estimate.Estimate { return s.HeldOut })
 		tab.Rows = append(tab.Rows, []page.Field{
-			page.Text(modelName(d, h.Cell, places) + conditionWords(h.Cell)), {Text: withWidth(h.Alpha, "s"), Value: &h.Alpha.Value}, beta,
+			page.Text(modelName(d, h.Cell, situations) + conditionWords(h.Cell)), {Text: withWidth(h.Alpha, "s"), Value: &h.Alpha.Value}, beta,
 			page.Text(fmt.Sprintf("%d to %d B (%d)", h.Sizes[0].MessageBytes, h.Sizes[len(h.Sizes)-1].MessageBytes, len(h.Sizes))),
 			page.Text(fmt.Sprint(h.Alpha.N)), page.Text(within), page.Text(heldOut),
 		})
@@ -103,12 +104,12 @@ func conditionWords(c result.Cell) string {
 	return ", CPUs " + cmp.Or(c.CPUs, result.CPUsFree)
 }
 
-func withWidth(e stat.Estimate, of string) string {
+func withWidth(e estimate.Estimate, of string) string {
 	return unit.Estimate(e.Value, report.Halfwidth(e), of)
 }
 
 // worst is the largest share that a model is off by at any size.
-func worst(h stat.Hockney, of func(stat.HockneySize) *stat.Estimate) string {
+func worst(h job.Hockney, of func(job.HockneySize) *estimate.Estimate) string {
 	most, at := -1.0, 0
 	for _, s := range h.Sizes {
 		e := of(s)
@@ -127,7 +128,7 @@ func worst(h stat.Hockney, of func(stat.HockneySize) *stat.Estimate) string {
 
 // misfitWords say at which sizes the model is off by more than its noise, and what that
 // means; "" where there is none.
-func misfitWords(d *report.Document, h stat.Hockney) string {
+func misfitWords(d *report.Document, h job.Hockney) string {
 	var out []string
 	if h.Misfit {
 		var sizes []string
@@ -147,16 +148,16 @@ func misfitWords(d *report.Document, h stat.Hockney) string {
 	return strings.Join(out, " ")
 }
 
-// jobTables are one for each network and place, in the order of their models.
-func jobTables(d *report.Document, all []stat.JobPrediction) []page.Table {
+// jobTables are one for each network and situation, in the order of their models.
+func jobTables(d *report.Document, all []job.Prediction) []page.Table {
 	var cells []result.Cell
 	for _, p := range all {
 		cells = append(cells, p.Cell)
 	}
-	places := placesOf(cells)
+	situations := situationsOf(cells)
 	var out []page.Table
 	for _, h := range d.Analysis.Hockneys {
-		tab := page.Table{Caption: modelName(d, h.Cell, places) + conditionWords(h.Cell) + ":",
+		tab := page.Table{Caption: modelName(d, h.Cell, situations) + conditionWords(h.Cell) + ":",
 			Columns: []page.Column{{Head: "operation"}, {Head: "predicted", Number: true}, {Head: "measured", Number: true, Joined: true}, {Head: "ratio", Number: true, Joined: true}}}
 		for _, p := range all {
 			if p.By != h.Cell {
@@ -177,10 +178,10 @@ func jobTables(d *report.Document, all []stat.JobPrediction) []page.Table {
 
 // operationWords are a cell's traffic, without what all operations have in common: CPUs
 // and numbers of ranks.
-func operationWords(c result.Cell, all []stat.JobPrediction) string {
+func operationWords(c result.Cell, all []job.Prediction) string {
 	for _, name := range []string{"cpus", "ranks", "ranks_per_node"} {
 		f, _ := result.FindFactor(name)
-		if !slices.ContainsFunc(all, func(p stat.JobPrediction) bool { return f.Compare(p.Cell, c) != 0 }) {
+		if !slices.ContainsFunc(all, func(p job.Prediction) bool { return f.Compare(p.Cell, c) != 0 }) {
 			f.Copy(&c, result.Cell{})
 		}
 	}
@@ -188,7 +189,7 @@ func operationWords(c result.Cell, all []stat.JobPrediction) string {
 }
 
 // commonRanks are the ranks that all operations have; "" where they differ.
-func commonRanks(all []stat.JobPrediction) string {
+func commonRanks(all []job.Prediction) string {
 	common := result.Cell{Ranks: all[0].Cell.Ranks, RanksPerNode: all[0].Cell.RanksPerNode}
 	for _, p := range all {
 		if p.Cell.Ranks != common.Ranks || p.Cell.RanksPerNode != common.RanksPerNode {
@@ -199,7 +200,7 @@ func commonRanks(all []stat.JobPrediction) string {
 }
 
 // jobRemarks say what of the measured times the predictions cannot have.
-func jobRemarks(all []stat.JobPrediction) []string {
+func jobRemarks(all []job.Prediction) []string {
 	var out []string
 	shared := 0.0
 	other, perNode := false, false

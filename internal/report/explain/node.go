@@ -10,6 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report/page"
 	"github.com/cnibench/cnibench/internal/report/section"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -18,7 +19,7 @@ import (
 func nodeWords(e Explanation) []string {
 	var rules, chains, memory string
 	most := -1.0
-	held := map[string]stat.Estimate{}
+	held := map[string]estimate.Estimate{}
 	for _, x := range e.Traffics {
 		node := x.Node
 		if r, ok := node[unit.NetfilterRules]; ok {
@@ -30,7 +31,7 @@ func nodeWords(e Explanation) []string {
 				rules = fmt.Sprintf("On a node a packet of %s passes %s of %s, in %s.", x.Traffic,
 					unit.Estimate(per.Value, math.NaN(), ""), report.Count(round(r), "rule", "rules"), chainsMet(node))
 			case !known && rules == "":
-				chains = fmt.Sprintf("A node has %s in %s; how many of them a packet meets their counters do not tell.", report.Count(round(r), "rule", "rules"), report.Count(round(c), "chain", "chains"))
+				chains = fmt.Sprintf("A node has %s in %s; their counters do not show how many of them a packet passes.", report.Count(round(r), "rule", "rules"), report.Count(round(c), "chain", "chains"))
 			}
 			if r.Value == 0 {
 				rules = "A node has no netfilter rules."
@@ -49,7 +50,7 @@ func nodeWords(e Explanation) []string {
 	return []string{rules, memory}
 }
 
-func chainsMet(node map[string]stat.Estimate) string {
+func chainsMet(node map[string]estimate.Estimate) string {
 	all := report.Count(round(node[unit.NetfilterChains]), "chain", "chains")
 	if met, ok := node[unit.NetfilterChainsPerPacket]; ok {
 		return unit.Estimate(met.Value, math.NaN(), "") + " of " + all
@@ -57,17 +58,17 @@ func chainsMet(node map[string]stat.Estimate) string {
 	return all
 }
 
-func round(e stat.Estimate) int { return int(math.Round(e.Value)) }
+func round(e estimate.Estimate) int { return int(math.Round(e.Value)) }
 
 // metricValue formats an estimate with its half-width where it has one.
-func metricValue(e stat.Estimate, of string) string {
+func metricValue(e estimate.Estimate, of string) string {
 	return unit.Estimate(e.Value, report.Halfwidth(e), of)
 }
 
 // memoryWords says what a node holds; "" where nothing of it was read.
-func memoryWords(held map[string]stat.Estimate) string {
+func memoryWords(held map[string]estimate.Estimate) string {
 	var parts []string
-	has := func(name string) (stat.Estimate, bool) { v, ok := held[name]; return v, ok && v.Value > 0 }
+	has := func(name string) (estimate.Estimate, bool) { v, ok := held[name]; return v, ok && v.Value > 0 }
 	if v, ok := has(unit.NetworkResidentBytes); ok {
 		parts = append(parts, fmt.Sprintf("%s resident in %s", unit.Estimate(v.Value, math.NaN(), "B"), report.Count(round(held[unit.NetworkProcesses]), "process", "processes")))
 	}
@@ -94,7 +95,7 @@ func memoryWords(held map[string]stat.Estimate) string {
 // nowhere more than 0; nil where nothing was read.
 func nodeTable(e Explanation) *page.Table {
 	tab := &page.Table{Caption: "On a node", Columns: []page.Column{{Head: "on a node"}}}
-	var nodes []map[string]stat.Estimate
+	var nodes []map[string]estimate.Estimate
 	for _, x := range e.Traffics {
 		if n := x.Node; len(n) > 0 {
 			nodes = append(nodes, n)
@@ -105,7 +106,7 @@ func nodeTable(e Explanation) *page.Table {
 		if m.Name == unit.NetfilterReadSeconds || m.Name == unit.MemoryReadSeconds {
 			continue // what the probe cost, not the network
 		}
-		if !slices.ContainsFunc(nodes, func(n map[string]stat.Estimate) bool { return n[m.Name].Value > 0 }) {
+		if !slices.ContainsFunc(nodes, func(n map[string]estimate.Estimate) bool { return n[m.Name].Value > 0 }) {
 			continue
 		}
 		row := []page.Field{page.Text(m.Label)}
@@ -125,13 +126,13 @@ func nodeTable(e Explanation) *page.Table {
 	return tab
 }
 
-// sweeps are those that the place's number of policies is one of. None is where
+// sweeps are those that the situation's number of policies is one of. None is where
 // there is no policy: that has none to leave out.
 func sweeps(d *report.Document, e Explanation) []stat.PolicySweep {
 	return slices.DeleteFunc(slices.Clone(d.Analysis.PolicySweeps), func(s stat.PolicySweep) bool {
-		at := report.PlaceOf(s.Cell)
-		at.Rules.Policies = e.place.Rules.Policies
-		return s.Cell.Network != e.Network || at != e.place || e.place.Rules.Policies == 0 || !slices.Contains(s.Policies, e.place.Rules.Policies)
+		at := report.SituationOf(s.Cell)
+		at.Rules.Policies = e.situation.Rules.Policies
+		return s.Cell.Network != e.Network || at != e.situation || e.situation.Rules.Policies == 0 || !slices.Contains(s.Policies, e.situation.Rules.Policies)
 	})
 }
 
@@ -140,7 +141,7 @@ func sweepWords(e Explanation) []string {
 	var out []string
 	for _, s := range e.Sweeps {
 		figures := section.FiguresAs(s.Cost, s.Cost[strings.LastIndex(s.Cost, "_")+1:])
-		say := func(v stat.Estimate) string {
+		say := func(v estimate.Estimate) string {
 			if !report.Apart(v) {
 				return fmt.Sprintf("adds nothing beyond the noise (%s) to the %s", figures.Plus(v), figures.Label)
 			}
@@ -151,7 +152,7 @@ func sweepWords(e Explanation) []string {
 		case s.PerRule != nil:
 			text += "; each further rule that its packets pass on average, on their whole path, " + say(*s.PerRule)
 		case met != nil && met[1] == 0:
-			text += "; no packet meets a rule of netfilter on its way"
+			text += "; no packet passes a rule of netfilter"
 		case met != nil:
 			text += fmt.Sprintf("; a packet passes %s netfilter rules on its path, for any number of policies", unit.Estimate(met[1], math.NaN(), ""))
 			if s.Cell.Workload != "tcp_crr" {

@@ -13,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report/screen"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -67,7 +68,7 @@ func TestExplainNode(t *testing.T) {
 	reporttest.Golden(t, *update, "explain-node.txt", text)
 	text = strings.Join(strings.Fields(text), " ")
 	for _, want := range []string{
-		"passes 20 of 90 rules, in 12 of 46 chains", "4 rules in 2 chains; how many of them a packet meets their counters do not tell",
+		"passes 20 of 90 rules, in 12 of 46 chains", "4 rules in 2 chains; their counters do not show how many of them a packet passes",
 		"23.1 MB resident in 1 process", "at least 768 B for 3 tracked connections", "with 0, 10 and 100 policies, each further one adds 60",
 		"to the CPU time of both ends per transaction; each further rule that its packets pass on average, on their whole path, adds 15", "1 pod answers after 30", "of the kernel's memory",
 	} {
@@ -83,18 +84,18 @@ func TestExplainNode(t *testing.T) {
 	}
 }
 
-// Packets that meet no rule, and those that meet the same ones however many policies
+// Packets that pass no rule, and those that pass the same ones however many policies
 // there are, have no cost of a rule, each for its own reason.
 func TestSweepWordsWithoutRules(t *testing.T) {
 	low, high := -1e-9, 3e-9
 	sweep := stat.PolicySweep{Cell: reporttest.CellOf("cilium/native-policy", "tcp_crr", 64), Policies: []int{0, 10}, Cost: "own_cpu_seconds_per_transaction",
-		PerPolicy: stat.Estimate{Value: 1e-9, Low: &low, High: &high, N: 2}, RulesPerPacket: &[2]float64{}}
+		PerPolicy: estimate.Estimate{Value: 1e-9, Low: &low, High: &high, N: 2}, RulesPerPacket: &[2]float64{}}
 	for _, c := range []struct {
 		workload string
 		met      [2]float64
 		want     string
 	}{
-		{"tcp_crr", [2]float64{}, "no packet meets a rule of netfilter on its way."},
+		{"tcp_crr", [2]float64{}, "no packet passes a rule of netfilter."},
 		{"tcp_rr", [2]float64{41, 41.1}, "41.1 netfilter rules on its path, for any number of policies: those of a connection that is open"},
 		{"tcp_crr", [2]float64{41, 41.1}, "for any number of policies."},
 	} {

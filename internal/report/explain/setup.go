@@ -7,7 +7,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/page"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -15,17 +15,17 @@ import (
 type SetUp struct {
 	Pods int `json:"pods"`
 	// Metrics are those of pod_setup, by the names of unit.Metrics.
-	Metrics map[string]stat.Estimate `json:"metrics"`
+	Metrics map[string]estimate.Estimate `json:"metrics"`
 }
 
-// setUps are those of a network at a place, by the number of pods.
+// setUps are those of a network in a situation, by the number of pods.
 func setUps(d *report.Document, e Explanation) []SetUp {
 	var out []SetUp
 	for _, s := range d.Analysis.Cells {
-		if s.Cell.Network != e.Network || s.OK == 0 || s.Cell.Pods == 0 || report.PlaceOf(s.Cell) != e.place {
+		if s.Cell.Network != e.Network || s.OK == 0 || s.Cell.Pods == 0 || report.SituationOf(s.Cell) != e.situation {
 			continue
 		}
-		x := SetUp{Pods: s.Cell.Pods, Metrics: map[string]stat.Estimate{}}
+		x := SetUp{Pods: s.Cell.Pods, Metrics: map[string]estimate.Estimate{}}
 		for _, m := range setUpMetrics() {
 			if v, ok := report.AbsoluteOf(s, m.Name); ok {
 				x.Metrics[m.Name] = v
@@ -75,9 +75,9 @@ func setUpWords(e Explanation) string {
 }
 
 // longestStep is the step of a pod's way to its first answer that takes longest.
-func longestStep(s SetUp) (words string, longest stat.Estimate, ok bool) {
+func longestStep(s SetUp) (words string, longest estimate.Estimate, ok bool) {
 	for name, said := range map[string]string{
-		"pod_device_mean_seconds":  "until the device is there",
+		"pod_device_mean_seconds":  "until the device exists",
 		"pod_address_mean_seconds": "from its device to its address",
 		"pod_route_mean_seconds":   "setting routes",
 		"pod_waiting_mean_seconds": "from its routes to the end of the plugins",

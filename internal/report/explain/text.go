@@ -13,6 +13,9 @@ import (
 	"github.com/cnibench/cnibench/internal/report/screen"
 	"github.com/cnibench/cnibench/internal/report/section"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/stat/job"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -27,8 +30,8 @@ type explained struct {
 	Missing  []string      `json:"missing,omitempty"`
 	Networks []Explanation `json:"networks"`
 	// Messages are models of what messages cost, Jobs what these predict.
-	Messages []stat.Hockney       `json:"messages,omitempty"`
-	Jobs     []stat.JobPrediction `json:"jobs,omitempty"`
+	Messages []job.Hockney    `json:"messages,omitempty"`
+	Jobs     []job.Prediction `json:"jobs,omitempty"`
 	// ProbeCost is what reading the probes took; nil where no sample tells it.
 	ProbeCost *stat.ProbeCost `json:"probe_cost,omitempty"`
 }
@@ -96,7 +99,7 @@ func probeCostWords(p *stat.ProbeCost) string {
 	if p == nil {
 		return ""
 	}
-	plain := func(e stat.Estimate, of string) string { return unit.Estimate(e.Value, math.NaN(), of) }
+	plain := func(e estimate.Estimate, of string) string { return unit.Estimate(e.Value, math.NaN(), of) }
 	out := fmt.Sprintf("The probes of a sample began with %s of CPU time inside its window, both ends together, %s of one core's",
 		plain(p.FirstEdge, "s"), unit.Percent(p.Share.Value, math.NaN()))
 	if e := p.StacksPerSecond; e != nil {
@@ -133,7 +136,7 @@ func explainTable(e Explanation) *page.Table {
 		sub := "per " + section.PerWorkOf(x.Attribution.Work).Name
 		tab.Columns = append(tab.Columns, page.Column{Head: x.Traffic, Sub: sub, Number: true}, page.Column{Head: "share", Number: true, Joined: true}, page.Column{Head: "more than host", Number: true, Joined: true})
 	}
-	row := func(name string, of func(*stat.Attribution) (stat.Estimate, *stat.Estimate, *float64)) {
+	row := func(name string, of func(*summary.Attribution) (estimate.Estimate, *estimate.Estimate, *float64)) {
 		cells := []page.Field{page.Text(name)}
 		for _, x := range shown {
 			p := section.PerWorkOf(x.Attribution.Work)
@@ -158,12 +161,12 @@ func explainTable(e Explanation) *page.Table {
 		if !c.Charged || !slices.ContainsFunc(shown, func(x ExplainedTraffic) bool { return !zero(x) }) {
 			continue // no sample of it in any traffic
 		}
-		row(c.Label, func(a *stat.Attribution) (stat.Estimate, *stat.Estimate, *float64) {
+		row(c.Label, func(a *summary.Attribution) (estimate.Estimate, *estimate.Estimate, *float64) {
 			part, _ := a.Component(c.Name)
 			return part.Seconds, part.More, part.Share
 		})
 	}
-	row("total", func(a *stat.Attribution) (stat.Estimate, *stat.Estimate, *float64) {
+	row("total", func(a *summary.Attribution) (estimate.Estimate, *estimate.Estimate, *float64) {
 		var whole *float64
 		for _, c := range a.Components {
 			if one := 1.0; c.Share != nil {

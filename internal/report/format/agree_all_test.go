@@ -9,16 +9,17 @@ import (
 
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/section"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // checkRest holds what checkPage leaves: every other metric, every percentile and
 // component, and what failed.
-func checkRest(t *testing.T, s stat.CellSummary, row string, page figures, exacts map[[3]string]string) {
+func checkRest(t *testing.T, s summary.Cell, row string, page figures, exacts map[[3]string]string) {
 	t.Helper()
-	caption := report.PlaceOf(s.Cell).String() + "; " + s.Cell.Traffic() + ": "
-	hold := func(table, column string, e stat.Estimate, say func(stat.Estimate) string) {
+	caption := report.SituationOf(s.Cell).String() + "; " + s.Cell.Traffic() + ": "
+	hold := func(table, column string, e estimate.Estimate, say func(estimate.Estimate) string) {
 		t.Helper()
 		key := [3]string{caption + table, row, column}
 		if want := say(e); page[key] != want || exacts[key] != behind(e.Value) {
@@ -26,7 +27,7 @@ func checkRest(t *testing.T, s stat.CellSummary, row string, page figures, exact
 		}
 	}
 	for _, m := range unit.Metrics() {
-		say := func(e stat.Estimate) string { return m.Format(e.Value, report.Halfwidth(e)) }
+		say := func(e estimate.Estimate) string { return m.Format(e.Value, report.Halfwidth(e)) }
 		if strings.HasPrefix(m.Name, "latency_") {
 			if e, ok := section.LatencyOf(s, m.Name); ok {
 				hold("round-trip time", m.Label, e, say)
@@ -119,7 +120,7 @@ func checkTerminalCosts(t *testing.T, d *report.Document, r jsonReport, text str
 		}
 		rest, _, _ = strings.Cut(rest, "\n\n")
 		for _, s := range r.Analysis.Cells {
-			if s.OK == 0 || s.Cell.IsBaseline() || report.PlaceOf(s.Cell) != g.Place {
+			if s.OK == 0 || s.Cell.IsBaseline() || report.SituationOf(s.Cell) != g.Situation {
 				continue
 			}
 			c, ok := section.MainCost(d.Entries(g, report.TrafficOf(s.Cell)))

@@ -15,7 +15,8 @@ import (
 	"github.com/cnibench/cnibench/internal/report/screen"
 	"github.com/cnibench/cnibench/internal/report/section"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -93,7 +94,7 @@ func checkCSV(t *testing.T, r jsonReport, text string) {
 			factors = append(factors, f.value(s.Cell))
 		}
 		key := strings.Join(factors, "|")
-		for _, from := range []map[string]stat.Estimate{s.Absolute, s.Latency} {
+		for _, from := range []map[string]estimate.Estimate{s.Absolute, s.Latency} {
 			for metric, e := range from {
 				add := func(f, v string) {
 					want[strings.Join([]string{key, metric, string(e.Method), f, v}, "|")] = true
@@ -158,7 +159,7 @@ func checkCSV(t *testing.T, r jsonReport, text string) {
 // checked is a cross-check's figure as the CSV names it.
 type checked struct {
 	metric string
-	e      stat.Estimate
+	e      estimate.Estimate
 }
 
 func checkEstimates(r jsonReport) map[result.Cell][]checked {
@@ -222,9 +223,9 @@ func checkPage(t *testing.T, r jsonReport, page figures, exacts map[[3]string]st
 			continue
 		}
 		m, _ := report.FindMetric(s.Primary)
-		key := [3]string{report.PlaceOf(s.Cell).String(), name(s.Cell.Network), strings.TrimSpace(s.Cell.Traffic() + " " + m.Label)}
+		key := [3]string{report.SituationOf(s.Cell).String(), name(s.Cell.Network), strings.TrimSpace(s.Cell.Traffic() + " " + m.Label)}
 		if e := s.Efficiency; e != nil {
-			text, _, _ := strings.Cut(page[key], " place ")
+			text, _, _ := strings.Cut(page[key], " rank ")
 			text, _, _ = strings.Cut(text, " (n=")
 			if want := unit.Percent(e.Value, report.Halfwidth(*e)); text != want {
 				t.Errorf("%v: page has %q, JSON %s", key, page[key], want)
@@ -234,7 +235,7 @@ func checkPage(t *testing.T, r jsonReport, page figures, exacts map[[3]string]st
 			}
 		}
 		e := s.Absolute[s.Primary]
-		key = [3]string{report.PlaceOf(s.Cell).String() + "; " + s.Cell.Traffic() + ": " + m.Label, name(s.Cell.Network), m.Label}
+		key = [3]string{report.SituationOf(s.Cell).String() + "; " + s.Cell.Traffic() + ": " + m.Label, name(s.Cell.Network), m.Label}
 		if want := m.Format(e.Value, report.Halfwidth(e)); page[key] != want || exacts[key] != behind(e.Value) {
 			t.Errorf("%v: page has %q (%s), JSON %s", key, page[key], exacts[key], want)
 		}
@@ -244,9 +245,9 @@ func checkPage(t *testing.T, r jsonReport, page figures, exacts map[[3]string]st
 }
 
 // checkCosts compares the CPU costs of a cell with the page.
-func checkCosts(t *testing.T, s stat.CellSummary, row string, page figures, exacts map[[3]string]string) {
+func checkCosts(t *testing.T, s summary.Cell, row string, page figures, exacts map[[3]string]string) {
 	t.Helper()
-	caption := report.PlaceOf(s.Cell).String() + "; " + s.Cell.Traffic() + ": "
+	caption := report.SituationOf(s.Cell).String() + "; " + s.Cell.Traffic() + ": "
 	for _, w := range section.CostsByWork() {
 		for _, c := range w.Costs {
 			key := [3]string{caption + "CPU cost per " + w.Name, row, c.Label}
@@ -286,8 +287,8 @@ func checkTerminal(t *testing.T, d *report.Document, page figures, text string) 
 				if m, ok := g.Primary(traffic); ok {
 					label += " " + m.Label
 				}
-				value, place, _ := strings.Cut(page[[3]string{g.Title(), n, label}], " place ")
-				for _, want := range []string{value, place} {
+				value, rank, _ := strings.Cut(page[[3]string{g.Title(), n, label}], " rank ")
+				for _, want := range []string{value, rank} {
 					_, after, ok := strings.Cut(line, want)
 					if !ok {
 						t.Errorf("%s, %s: the terminal lacks %q of %q", g.Title(), n, want, lines[i])
@@ -343,8 +344,8 @@ func readMarkdown(text string) figures {
 			case !strings.HasPrefix(fields[0], "---"):
 				for i := 1; i < len(fields); i++ {
 					v := fields[i]
-					if value, place, ok := strings.Cut(strings.TrimSuffix(v, ")"), " ("); ok && strings.Contains(value, "%") && !strings.HasPrefix(place, "n=") {
-						v = value + " place " + place
+					if value, rank, ok := strings.Cut(strings.TrimSuffix(v, ")"), " ("); ok && strings.Contains(value, "%") && !strings.HasPrefix(rank, "n=") {
+						v = value + " rank " + rank
 					}
 					out[[3]string{caption, fields[0], columns[i]}] = v
 				}

@@ -14,7 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report/screen"
 	"github.com/cnibench/cnibench/internal/report/section"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -65,11 +65,11 @@ func writeBenchfmt(w io.Writer, d *report.Document, _ screen.Options) error {
 }
 
 func hasBlocks(d *report.Document, metric string) bool {
-	return slices.ContainsFunc(d.Analysis.Cells, func(s stat.CellSummary) bool { return len(s.Blocks[metric]) > 0 })
+	return slices.ContainsFunc(d.Analysis.Cells, func(s summary.Cell) bool { return len(s.Blocks[metric]) > 0 })
 }
 
 // byBlock is what was measured in each block, in their order: " VALUE UNIT"s.
-func byBlock(s stat.CellSummary, shown []unit.Metric) []string {
+func byBlock(s summary.Cell, shown []unit.Metric) []string {
 	lines := map[int]string{}
 	for _, m := range shown {
 		for _, v := range s.Blocks[m.Name] {
@@ -89,7 +89,7 @@ func byBlock(s stat.CellSummary, shown []unit.Metric) []string {
 }
 
 // BenchName is a cell as a benchmark's name, all factors as key=value. The
-// MTU stands last: a name that ends with -2 would be taken for GOMAXPROCS.
+// MTU is last: a name that ends with -2 would be taken for GOMAXPROCS.
 func BenchName(c result.Cell) string {
 	word := func(s string) string {
 		return strings.Map(func(r rune) rune {

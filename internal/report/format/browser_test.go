@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -232,10 +233,19 @@ func readRows(table *html.Node, caption string, page figures) {
 				row = content(d)
 			case d.Data == "td":
 				i++
-				page[[3]string{caption, row, columns[i]}] = strings.ReplaceAll(content(d), "link-bound", "place link")
+				page[[3]string{caption, row, columns[i]}] = withRank(content(d))
 			}
 		}
 	}
+}
+
+// withRank marks the rank behind a figure, as the figures of other formats have it.
+func withRank(text string) string {
+	m := regexp.MustCompile(`^(.*%.*) (link-bound|[0-9]+[a-z]{2}(?:–[0-9]+[a-z]{2})?)$`).FindStringSubmatch(text)
+	if m == nil {
+		return text
+	}
+	return m[1] + " rank " + strings.TrimSuffix(m[2], "-bound")
 }
 
 // TestHTMLFilters clicks filters and reads tables and charts back.

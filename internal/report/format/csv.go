@@ -15,7 +15,9 @@ import (
 	"github.com/cnibench/cnibench/internal/report/screen"
 	"github.com/cnibench/cnibench/internal/report/section"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/stat/rank"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 )
 
 // csvFactor is a factor of a cell as a column; what does not apply is empty.
@@ -45,7 +47,7 @@ func csvValues() []string {
 }
 
 // writeCSV writes the long form: one row for each cell, metric and statistic,
-// one for each cell that has no value, and one for each place in a goal. An
+// one for each cell that has no value, and one for each rank in a goal. An
 // empty field is absent, not 0.
 func writeCSV(w io.Writer, d *report.Document, _ screen.Options) error {
 	out := csv.NewWriter(w)
@@ -122,7 +124,7 @@ func longRows(d *report.Document) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		cells := slices.Clone(d.Analysis.Cells)
 		for _, c := range d.Unmeasured {
-			cells = append(cells, stat.CellSummary{Cell: c})
+			cells = append(cells, summary.Cell{Cell: c})
 		}
 		for _, s := range cells {
 			factors := factorsOf(s.Cell)
@@ -154,8 +156,8 @@ func factorsOf(c result.Cell) []string {
 // goalState is the state of a row that is about a goal and not about a cell.
 const goalState = "goal"
 
-// csvGoal is the row of a place in a goal, without its factors.
-func csvGoal(d *report.Document, g stat.GoalRanking, r stat.GoalRanked) []string {
+// csvGoal is the row of a rank in a goal, without its factors.
+func csvGoal(d *report.Document, g rank.GoalRanking, r rank.GoalRanked) []string {
 	row := make([]string, len(csvValues()))
 	set := func(column, value string) { row[slices.Index(csvValues(), column)] = value }
 	set("state", goalState)
@@ -176,10 +178,10 @@ func csvGoal(d *report.Document, g stat.GoalRanking, r stat.GoalRanked) []string
 }
 
 // csvRows are the rows of a cell, without its factors.
-func csvRows(d *report.Document, s stat.CellSummary) [][]string {
+func csvRows(d *report.Document, s summary.Cell) [][]string {
 	tail := []string{d.Model(s.Cell.Network), strconv.Itoa(s.Failed), section.WhyMissing(s), "", ""}
 	var rows [][]string
-	add := func(metric string, e stat.Estimate, withEfficiency bool) {
+	add := func(metric string, e estimate.Estimate, withEfficiency bool) {
 		m, _ := report.FindMetric(metric)
 		row := append([]string{report.StateOf(s), metric, m.Unit, string(e.Method)}, csvEstimate(e)...)
 		row = append(row, strconv.Itoa(e.N), number(float64(e.Needed)), number(e.Confidence))
@@ -209,9 +211,9 @@ func csvRows(d *report.Document, s stat.CellSummary) [][]string {
 
 // csvChecks are the rows of a cell's cross-checks: a native cell against each
 // published tool, and rate × round trip.
-func csvChecks(d *report.Document, s stat.CellSummary) [][]string {
+func csvChecks(d *report.Document, s summary.Cell) [][]string {
 	var rows [][]string
-	add := func(metric string, e *stat.Estimate, reason, comparedMetric, comparedWith string) {
+	add := func(metric string, e *estimate.Estimate, reason, comparedMetric, comparedWith string) {
 		rows = append(rows, csvBeside(d, s, metric, e, reason, comparedMetric, comparedWith))
 	}
 	for _, x := range d.Analysis.CrossChecks {
@@ -231,8 +233,8 @@ func csvChecks(d *report.Document, s stat.CellSummary) [][]string {
 	return rows
 }
 
-// csvBeside is the row of a value that is of a cell and of another one beside it.
-func csvBeside(d *report.Document, s stat.CellSummary, metric string, e *stat.Estimate, reason, comparedMetric, comparedWith string) []string {
+// csvBeside is the row of a value that compares a cell with another one.
+func csvBeside(d *report.Document, s summary.Cell, metric string, e *estimate.Estimate, reason, comparedMetric, comparedWith string) []string {
 	row := []string{report.StateOf(s), metric, "", "", "", "", "", "", "", ""}
 	if e != nil {
 		row = append([]string{report.StateOf(s), metric, "", string(e.Method)}, csvEstimate(*e)...)
@@ -244,7 +246,7 @@ func csvBeside(d *report.Document, s stat.CellSummary, metric string, e *stat.Es
 
 // csvLadder are the rows of a cell's ladder: each step, all of them, the direct
 // difference, and the components that steps and stacks both tell of.
-func csvLadder(d *report.Document, s stat.CellSummary) [][]string {
+func csvLadder(d *report.Document, s summary.Cell) [][]string {
 	l := s.Ladder
 	if l == nil {
 		return nil
@@ -265,7 +267,7 @@ func csvLadder(d *report.Document, s stat.CellSummary) [][]string {
 	return rows
 }
 
-func csvEstimate(e stat.Estimate) []string {
+func csvEstimate(e estimate.Estimate) []string {
 	low, high, ok := e.Interval()
 	if !ok {
 		return []string{Exact(e.Value), "", ""}
@@ -273,7 +275,7 @@ func csvEstimate(e stat.Estimate) []string {
 	return []string{Exact(e.Value), Exact(low), Exact(high)}
 }
 
-func csvEfficiency(d *report.Document, s stat.CellSummary, metric string, wanted bool) []string {
+func csvEfficiency(d *report.Document, s summary.Cell, metric string, wanted bool) []string {
 	row := make([]string, 8)
 	if !wanted {
 		return row

@@ -36,7 +36,7 @@ func TestHTMLIsSelfContainedAndEscaped(t *testing.T) {
 	}
 	out := reporttest.OwnScript.ReplaceAllString(render(t, "html", reporttest.Hostile(), screen.Options{}), "")
 	if !strings.Contains(out, "&lt;script&gt;") || strings.ContainsAny(out, "\x1b\u202e") {
-		t.Error("the hostile names are not there, or not harmless")
+		t.Error("the hostile names are missing, or not harmless")
 	}
 }
 

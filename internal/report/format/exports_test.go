@@ -27,7 +27,8 @@ import (
 	"github.com/cnibench/cnibench/internal/report/screen"
 	"github.com/cnibench/cnibench/internal/report/section"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/stat/warning"
 )
 
 // exported are the inputs of the exports' tests: the fixtures, and campaigns
@@ -36,7 +37,7 @@ func exported() map[string]report.Input {
 	cases := reporttest.Inputs()
 	cases["analysed"], cases["crossed"], cases["hostile"] = reporttest.Analysed(), reporttest.Crossed(), reporttest.Hostile()
 	for i := range cases["hostile"].Analysis.Warnings {
-		cases["hostile"].Analysis.Warnings[i].Code += stat.Code(strconv.Itoa(i)) // one warning for each code
+		cases["hostile"].Analysis.Warnings[i].Code += warning.Code(strconv.Itoa(i)) // one warning for each code
 	}
 	for name, in := range cases {
 		cases[name] = reporttest.WithBlocks(in)
@@ -212,14 +213,14 @@ func checkPrometheus(t *testing.T, in report.Input, r jsonReport, text string) {
 			}
 			return out
 		}
-		add := func(name string, e stat.Estimate, more ...string) {
+		add := func(name string, e estimate.Estimate, more ...string) {
 			want[seriesName("cnibench_"+name, labels(more...))] = e.Value
 			if low, high, ok := e.Interval(); ok {
 				want[seriesName("cnibench_low_"+name, labels(more...))] = low
 				want[seriesName("cnibench_high_"+name, labels(more...))] = high
 			}
 		}
-		for _, from := range []map[string]stat.Estimate{s.Absolute, s.Latency} {
+		for _, from := range []map[string]estimate.Estimate{s.Absolute, s.Latency} {
 			for name, e := range from {
 				add(name, e, "statistic", promStatistic(e.Method))
 			}
@@ -236,9 +237,9 @@ func checkPrometheus(t *testing.T, in report.Input, r jsonReport, text string) {
 		}
 	}
 	for k := range got {
-		estimate := !regexp.MustCompile(`^cnibench_(info|blocks|samples|finished_timestamp_seconds|warning_cells|cell|goal_\w+|rank|rank_to|(low|high)_goal_efficiency_ratio)(\||$)`).MatchString(k)
+		value := !regexp.MustCompile(`^cnibench_(info|blocks|samples|finished_timestamp_seconds|warning_cells|cell|goal_\w+|rank|rank_to|(low|high)_goal_efficiency_ratio)(\||$)`).MatchString(k)
 		notMeasured := slices.ContainsFunc(r.NotMeasured, func(c result.Cell) bool { return strings.Contains(k, "|network="+page.Clean(c.Network)) }) && strings.HasPrefix(k, "cnibench_cell_")
-		if _, ok := want[k]; estimate && !ok && !notMeasured {
+		if _, ok := want[k]; value && !ok && !notMeasured {
 			t.Errorf("Prometheus has %s, JSON not", k)
 		}
 	}

@@ -2,6 +2,7 @@ package format
 
 import (
 	"html"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,7 +11,9 @@ import (
 	"github.com/cnibench/cnibench/internal/report/screen"
 	"github.com/cnibench/cnibench/internal/report/section"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/stat/rank"
+	"github.com/cnibench/cnibench/internal/stat/warning"
 )
 
 // TestShortFits: the answer takes one screen of 80 columns, however large the
@@ -25,7 +28,7 @@ func TestShortFits(t *testing.T) {
 	}
 	many.Analysis.Goals = reporttest.GoalsOf(networks, true)
 	for i := range 30 {
-		many.Analysis.Warnings = append(many.Analysis.Warnings, stat.Warning{Code: stat.Code(strings.Repeat("w", i+1)), Message: "doubt", Cure: "none"})
+		many.Analysis.Warnings = append(many.Analysis.Warnings, warning.Warning{Code: warning.Code(strings.Repeat("w", i+1)), Message: "doubt", Cure: "none"})
 	}
 	cases["many"] = many
 	for name, in := range cases {
@@ -67,7 +70,7 @@ func lineOf(text, name string) string {
 
 func TestGoalSentences(t *testing.T) {
 	networks := reporttest.FixtureNetworks()
-	with := func(goals ...stat.GoalRanking) *report.Document {
+	with := func(goals ...rank.GoalRanking) *report.Document {
 		in := reporttest.Normal()
 		in.Analysis.Goals = goals
 		return report.New(in)
@@ -106,7 +109,7 @@ func TestOtherPaths(t *testing.T) {
 	for i := range other.Settings {
 		other.Settings[i].Cell.Placement = result.IntraHost
 	}
-	in.Analysis.OtherPaths = []stat.GoalRanking{other}
+	in.Analysis.OtherPaths = []rank.GoalRanking{other}
 	out := render(t, "terminal", in, screen.Options{Width: 200, Unicode: true})
 	if want := "Inside a node, pod-to-pod, MTU 1500: tcp_stream 1472 and 9000 B: throughput calico/direct* -3 % ±1 (1st)"; !strings.Contains(out, want) {
 		t.Errorf("no line %q:\n%s", want, out)
@@ -128,8 +131,10 @@ func TestHeadAgrees(t *testing.T) {
 		}
 	}
 	for _, r := range section.GoalTable(d, in.Analysis.Goals).Rows {
+		// The page has the rank, which the terminal has last, next to the name.
+		rank := len(r) - 1
 		line, row := lineOf(terminal, r[0].Text), "<tr><th scope=\"row\">"+r[0].Text+"</th>"
-		for _, c := range r[1:] {
+		for _, c := range slices.Concat(r[rank:], r[1:rank]) {
 			row += "<td>" + c.Text + "</td>"
 			if !strings.Contains(line, c.Text) {
 				t.Errorf("the terminal lacks %q of %s: %q", c.Text, r[0].Text, line)
@@ -145,11 +150,11 @@ func TestHeadAgrees(t *testing.T) {
 // levels that it varies.
 func TestFactorTable(t *testing.T) {
 	in := reporttest.Keep(reporttest.Normal(), "host")
-	better := reporttest.Estimated(1.25, 0.02, 12, stat.GeometricMean)
+	better := reporttest.Estimated(1.25, 0.02, 12, estimate.GeometricMean)
 	cell := reporttest.CellOf("host", "tcp_stream", 1472)
-	in.Analysis.Factors = []stat.FactorRanking{
-		{Factor: "profile", Network: "host", Goal: stat.Bandwidth, Settings: []stat.Setting{{Cell: cell, Metric: "throughput_bits_per_second"}},
-			Levels: []stat.Level{{Level: "default_settings", Rank: 2, RankTo: 2}, {Level: "kernel_optimizations", Rank: 1, RankTo: 1, AgainstReference: &better}}},
+	in.Analysis.Factors = []rank.FactorRanking{
+		{Factor: "profile", Network: "host", Goal: rank.Bandwidth, Settings: []rank.Setting{{Cell: cell, Metric: "throughput_bits_per_second"}},
+			Levels: []rank.Level{{Level: "default_settings", Rank: 2, RankTo: 2}, {Level: "kernel_optimizations", Rank: 1, RankTo: 1, AgainstReference: &better}}},
 	}
 	out := render(t, "terminal", in, screen.Options{Width: 80, Unicode: true})
 	for _, want := range []string{"Profile compared with default_settings (host, between nodes", "default_settings       reference  2nd", "kernel_optimizations    +25 % ±2  1st", "2 profiles compared on the bare host"} {

@@ -42,7 +42,7 @@ type htmlSection struct {
 }
 
 // htmlElement is a piece of a section: words, a slot for a table, or slots for
-// charts that stand side by side.
+// charts that are side by side.
 type htmlElement struct {
 	page.Element
 	Items  []item

@@ -14,7 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// pageData is what a page's script draws tables and charts from. Their places
+// pageData is what a page's script draws tables and charts from. Their indexes
 // in Elements are the numbers in the page.
 type pageData struct {
 	Title    string       `json:"title"`
@@ -35,7 +35,7 @@ type dataFactor struct {
 
 type dataTable struct {
 	Caption string `json:"caption"`
-	// Where is the place in words, for drawings that are saved.
+	// Where is the situation in words, for drawings that are saved.
 	Where   string       `json:"where,omitempty"`
 	Of      int          `json:"of"`
 	Drawn   string       `json:"drawn,omitempty"`
@@ -115,7 +115,7 @@ type dataCategory struct {
 
 type dataSeries struct {
 	Name string `json:"name"`
-	// Network is its place in Networks; -1: of none.
+	// Network is its index in Networks; -1: of none.
 	Network int         `json:"network"`
 	Of      int         `json:"of"`
 	X       dataNumbers `json:"x,omitempty"`
@@ -199,7 +199,7 @@ type dataWriter struct {
 	data   pageData
 	filter *filter
 	colour map[string]int
-	// functions are the places of names in data.Functions.
+	// functions are the indexes of names in data.Functions.
 	functions map[string]int
 }
 
@@ -221,12 +221,12 @@ func newDataWriter(p page.Page, d *report.Document) *dataWriter {
 	return w
 }
 
-// whereOf is the place of what something is about.
+// whereOf is the situation of what something is about.
 func whereOf(of *result.Cell) string {
 	if of == nil {
 		return ""
 	}
-	return page.Clean(report.PlaceOf(*of).String())
+	return page.Clean(report.SituationOf(*of).String())
 }
 
 // table adds a table and gives its number.

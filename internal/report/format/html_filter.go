@@ -67,18 +67,18 @@ type factor struct {
 	Values []string
 }
 
-// filter tells what everything in a report is about, as places in lists.
+// filter tells what everything in a report is about, as indexes in lists.
 type filter struct {
 	factors []factor
 	// abouts are factor and value in turns, each combination once.
-	abouts [][]int
-	known  map[result.Cell]int
-	places map[string]int // of each text in abouts
+	abouts  [][]int
+	known   map[result.Cell]int
+	indexes map[string]int // of each text in abouts
 }
 
 // newFilter gathers the factors that differ between the cells of a report.
 func newFilter(d *report.Document) *filter {
-	f := &filter{known: map[result.Cell]int{}, places: map[string]int{}, abouts: [][]int{}}
+	f := &filter{known: map[result.Cell]int{}, indexes: map[string]int{}, abouts: [][]int{}}
 	for _, c := range choices() {
 		x := factor{choice: c}
 		add := func(cell result.Cell) {
@@ -105,7 +105,7 @@ func newFilter(d *report.Document) *filter {
 	return f
 }
 
-// about is the place of what a cell says in the list of abouts; -1 where it says
+// about is the index of what a cell says in the list of abouts; -1 where it says
 // nothing that can be filtered by.
 func (f *filter) about(c *result.Cell) int {
 	if c == nil {
@@ -123,9 +123,9 @@ func (f *filter) about(c *result.Cell) int {
 	at := -1
 	if len(said) > 0 {
 		key, found := fmt.Sprint(said), false
-		if at, found = f.places[key]; !found {
+		if at, found = f.indexes[key]; !found {
 			at = len(f.abouts)
-			f.abouts, f.places[key] = append(f.abouts, said), at
+			f.abouts, f.indexes[key] = append(f.abouts, said), at
 		}
 	}
 	f.known[*c] = at

@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report/reporttest"
 	"github.com/cnibench/cnibench/internal/report/screen"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 )
 
 // TestClusterIsAFactor: networks of several clusters can be filtered by cluster,
@@ -17,7 +17,7 @@ import (
 func TestClusterIsAFactor(t *testing.T) {
 	in := reporttest.Keep(reporttest.Normal(), "host", "macvlan", "bridge")
 	clusters := map[string]string{"macvlan": "east", "bridge": "west"}
-	var cells []stat.CellSummary
+	var cells []summary.Cell
 	for _, s := range in.Analysis.Cells {
 		for _, cluster := range []string{"east", "west"} {
 			if own := clusters[s.Cell.Network]; own != "" && own != cluster {

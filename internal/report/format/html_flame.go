@@ -8,14 +8,14 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// dataStacks is a flame graph as the page's script reads it: a place for each
+// dataStacks is a flame graph as the page's script reads it: an entry for each
 // function, each behind its caller.
 type dataStacks struct {
 	Samples int `json:"samples"`
 	// Total is the CPU time in microseconds.
 	Total     int64 `json:"total"`
-	Function  []int `json:"f"` // places in pageData.Functions
-	Component []int `json:"c"` // places in pageData.Components
+	Function  []int `json:"f"` // indexes in pageData.Functions
+	Component []int `json:"c"` // indexes in pageData.Components
 	Depth     []int `json:"d"`
 	// Times are, for each, what it and all below it took, and what it took itself,
 	// in microseconds.

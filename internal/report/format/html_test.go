@@ -18,6 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report/screen"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 )
 
 // readBlock is a table or a chart as the page's script reads it.
@@ -158,7 +159,7 @@ func readCell(t *testing.T, raw json.RawMessage) (text, value string) {
 		}
 		if len(parts) > 2 {
 			if rank, _ = readCell(t, parts[2]); rank != "" {
-				text += " place " + rank
+				text += " rank " + rank
 			}
 		}
 	}
@@ -213,7 +214,7 @@ func many() report.Input {
 	return in
 }
 
-func manySummary(c result.Cell, n reporttest.FixtureNetwork, random *rand.Rand) stat.CellSummary {
+func manySummary(c result.Cell, n reporttest.FixtureNetwork, random *rand.Rand) summary.Cell {
 	about := func(v float64) float64 { return v * math.Exp(0.05*random.NormFloat64()) }
 	base := 31416.0
 	if c.Workload == "tcp_stream" {

@@ -9,11 +9,12 @@ import (
 	"github.com/cnibench/cnibench/internal/report/section"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 )
 
 // JSONSchema is the version of the JSON report. A field's meaning never
 // changes within a version.
-const JSONSchema = 1
+const JSONSchema = 2
 
 // jsonReport is the JSON report; report.schema.json describes it.
 type jsonReport struct {
@@ -35,11 +36,11 @@ type jsonReport struct {
 	Models      []string            `json:"models,omitempty"`
 	Environment *result.Environment `json:"environment,omitempty"`
 	Seed        *uint64             `json:"seed,omitempty"`
-	// SampleWarnings maps what samples say of themselves to how many say so.
+	// SampleWarnings maps remarks of samples to the number of samples that have them.
 	SampleWarnings map[string]int `json:"sample_warnings,omitempty"`
 }
 
-// jsonAnswer is the answer for one traffic at one place.
+// jsonAnswer is the answer for one traffic in one situation.
 type jsonAnswer struct {
 	Where   string     `json:"where"`
 	Traffic string     `json:"traffic"`
@@ -55,7 +56,7 @@ func writeJSON(w io.Writer, d *report.Document, _ screen.Options) error {
 		Environment: d.Environment, Complete: d.Environment != nil && !d.Environment.Finished.IsZero(),
 	}
 	if r.Analysis.Cells == nil {
-		r.Analysis.Cells = []stat.CellSummary{}
+		r.Analysis.Cells = []summary.Cell{}
 	}
 	if len(d.Plan.Cells) > 0 {
 		r.Seed = &d.Plan.Seed

@@ -9,16 +9,17 @@ import (
 	"github.com/cnibench/cnibench/internal/report/explain"
 	"github.com/cnibench/cnibench/internal/report/screen"
 	"github.com/cnibench/cnibench/internal/report/section"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 )
 
 // ladderFigure is a figure of a ladder, as the long form names it.
 type ladderFigure struct {
 	metric string
-	e      stat.Estimate
+	e      estimate.Estimate
 }
 
-func ladderFigures(l *stat.Ladder) []ladderFigure {
+func ladderFigures(l *summary.Ladder) []ladderFigure {
 	if l == nil {
 		return nil
 	}
@@ -42,8 +43,8 @@ func checkLadders(t *testing.T, d *report.Document, r jsonReport, page figures, 
 		}
 		l, name := *s.Ladder, d.Name(s.Cell.Network)
 		figures, p := section.FiguresOf(l), section.PerWorkOf(l.Work)
-		caption := report.PlaceOf(s.Cell).String() + "; " + s.Cell.Traffic() + ": " + name
-		hold := func(table, row, column, want string, e stat.Estimate) {
+		caption := report.SituationOf(s.Cell).String() + "; " + s.Cell.Traffic() + ": " + name
+		hold := func(table, row, column, want string, e estimate.Estimate) {
 			t.Helper()
 			key := [3]string{caption + table, row, column}
 			if page[key] != spaced(want) || exacts[key] != behind(e.Value) {
@@ -64,7 +65,7 @@ func checkLadders(t *testing.T, d *report.Document, r jsonReport, page figures, 
 			hold(", steps beside stacks", section.ComponentWords(c), section.ByStacks, p.Plus(c.Stacks), c.Stacks)
 			says := "Ladder and stacks disagree on " + report.And(c.Components)
 			if n := strings.Count(texts, says); c.Disagree && n < 2 {
-				t.Errorf("%s: %q stands %d times in HTML and Markdown", caption, says, n)
+				t.Errorf("%s: %q occurs %d times in HTML and Markdown", caption, says, n)
 			}
 		}
 	}

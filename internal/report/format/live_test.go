@@ -28,7 +28,7 @@ func inFrame[T any](t *testing.T, b *tab, expression string) T {
 	return ask[T](t, b, `((window) => { const { document, cnibenchView } = window; return `+expression+`; })([...document.querySelectorAll('iframe')].at(-1).contentWindow)`)
 }
 
-// TestLivePage reads a report that grows: what is read stands until the newer one
+// TestLivePage reads a report that grows: what is read stays until the newer one
 // can be read, and the newer begins where the reader was.
 func TestLivePage(t *testing.T) {
 	// Made before, for they take little of a run's time: one that takes long is not
@@ -78,7 +78,7 @@ func TestLivePage(t *testing.T) {
 		}
 		t.Fatalf("it does not come to %q; it shows %q", want, ask[string](t, b, title))
 	}
-	b.shows(t) // that no report is there yet
+	b.shows(t) // that there is no report yet
 	s.Sampled(1, 9)
 	until("page 1")
 	inFrame[bool](t, b, `(() => { document.querySelector('details[data-factor="network"] input').click(); document.querySelector('.tool').click();

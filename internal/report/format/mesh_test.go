@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report/screen"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
 )
 
 // meshed is a campaign on n nodes in which one pair is slow.
@@ -35,7 +36,7 @@ func meshed(n int) report.Input {
 			}
 		}
 	}
-	return report.Input{Campaign: campaign.Campaign{Name: "mesh"}, Analysis: stat.Analyse(samples, stat.Options{})}
+	return report.Input{Campaign: campaign.Campaign{Name: "mesh"}, Analysis: stat.Analyse(samples, dataset.Options{})}
 }
 
 // TestSlowPair: every format names the pair that is slow, and the tables have each

@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report/screen"
 )
 
-// In every format a person finds what the machine calls different by itself,
+// In every format a person finds the machine's noise,
 // and no answer about networks.
 func TestNoiseIsSaidInEveryFormat(t *testing.T) {
 	for _, format := range []string{"terminal", "markdown", "html"} {

@@ -12,7 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/report/screen"
 	"github.com/cnibench/cnibench/internal/report/section"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 )
 
 // promFamily is a metric of Prometheus with its series.
@@ -44,7 +45,7 @@ func (f *promFamilies) add(name, help string, value float64, labels ...[2]string
 }
 
 // estimate appends a value, and its bounds where it has any.
-func (f *promFamilies) estimate(name, help string, e stat.Estimate, labels ...[2]string) {
+func (f *promFamilies) estimate(name, help string, e estimate.Estimate, labels ...[2]string) {
 	f.add(name, help+".", e.Value, labels...)
 	if low, high, ok := e.Interval(); ok {
 		f.add("low_"+name, help+": the low end of the interval.", low, labels...)
@@ -64,13 +65,13 @@ func writePrometheus(w io.Writer, d *report.Document, _ screen.Options) error {
 		promCell(d, f, s)
 	}
 	for _, c := range d.Unmeasured {
-		promCell(d, f, stat.CellSummary{Cell: c})
+		promCell(d, f, summary.Cell{Cell: c})
 	}
 	for _, g := range d.Analysis.Goals {
 		for _, r := range g.Ranked {
 			labels := [][2]string{{"goal", string(g.Goal)}, {"network", r.Network}, {"profile", r.Profile}}
-			f.add("goal_rank", "The best place that a network may hold in a goal.", float64(r.Rank), labels...)
-			f.add("goal_rank_to", "The worst place that a network may hold in a goal.", float64(r.RankTo), labels...)
+			f.add("goal_rank", "The best rank that a network may have in a goal.", float64(r.Rank), labels...)
+			f.add("goal_rank_to", "The worst rank that a network may have in a goal.", float64(r.RankTo), labels...)
 			if r.Efficiency != nil {
 				f.estimate("goal_efficiency_ratio", "A network against the bare network, over all settings of a goal", *r.Efficiency, labels...)
 			}
@@ -100,7 +101,7 @@ func promCampaign(d *report.Document, f *promFamilies) {
 		f.add("finished_timestamp_seconds", "When the campaign came to its end.", float64(d.Environment.Finished.Unix()))
 	}
 	f.add("blocks", "Blocks with a measured sample.", float64(d.Tally.Blocks()))
-	f.add("samples", "Samples by what became of them.", float64(d.Tally.OK), [2]string{"status", result.StatusOK})
+	f.add("samples", "Samples by their status.", float64(d.Tally.OK), [2]string{"status", result.StatusOK})
 	f.add("samples", "", float64(d.Tally.Failed), [2]string{"status", result.StatusFailed})
 	for _, w := range d.Analysis.Warnings {
 		f.add("warning_cells", "Cells that a warning is about; 0 is the whole campaign.", float64(len(w.Cells)), [2]string{"code", string(w.Code)})
@@ -108,7 +109,7 @@ func promCampaign(d *report.Document, f *promFamilies) {
 }
 
 // promCell is what is known of one cell.
-func promCell(d *report.Document, f *promFamilies, s stat.CellSummary) {
+func promCell(d *report.Document, f *promFamilies, s summary.Cell) {
 	var labels [][2]string
 	for _, c := range csvFactors() {
 		labels = append(labels, [2]string{c.name, c.value(s.Cell)})
@@ -117,7 +118,7 @@ func promCell(d *report.Document, f *promFamilies, s stat.CellSummary) {
 	f.add("cell", "1 for each cell, by its state.", 1, with([2]string{"state", report.StateOf(s)}, [2]string{"model_of", d.Model(s.Cell.Network)}, [2]string{"reason", section.WhyMissing(s)})...)
 	f.add("cell_blocks", "Measured blocks of a cell.", float64(s.OK), labels...)
 	f.add("cell_failed_samples", "Failed samples of a cell.", float64(s.Failed), labels...)
-	for _, from := range []map[string]stat.Estimate{s.Absolute, s.Latency} {
+	for _, from := range []map[string]estimate.Estimate{s.Absolute, s.Latency} {
 		for _, name := range report.SortedKeys(from) {
 			m, _ := report.FindMetric(name)
 			f.estimate(name, m.Label, from[name], with([2]string{"statistic", promStatistic(from[name].Method)})...)
@@ -132,8 +133,8 @@ func promCell(d *report.Document, f *promFamilies, s stat.CellSummary) {
 	for _, r := range d.Analysis.Rankings {
 		for _, n := range r.Ranked {
 			if r.Group == group && n.Network == s.Cell.Network {
-				f.add("rank", "The best place that a cell may hold among its like, by a metric.", float64(n.Rank), with([2]string{"metric", r.Metric})...)
-				f.add("rank_to", "The worst place that a cell may hold among its like, by a metric.", float64(n.RankTo), with([2]string{"metric", r.Metric})...)
+				f.add("rank", "The best rank that a network may have in a group of cells that differ in nothing else, by a metric.", float64(n.Rank), with([2]string{"metric", r.Metric})...)
+				f.add("rank_to", "The worst rank that a network may have in a group of cells that differ in nothing else, by a metric.", float64(n.RankTo), with([2]string{"metric", r.Metric})...)
 			}
 		}
 	}
@@ -141,11 +142,11 @@ func promCell(d *report.Document, f *promFamilies, s stat.CellSummary) {
 
 // promStatistic is a method as a label: how often it came about is no part of
 // its name.
-func promStatistic(m stat.Method) string {
+func promStatistic(m estimate.Method) string {
 	switch m {
-	case stat.Median:
+	case estimate.Median:
 		return "median"
-	case stat.MergedPercentile:
+	case estimate.MergedPercentile:
 		return "merged_histograms"
 	}
 	return string(m)

@@ -14,7 +14,8 @@ import (
 	"github.com/cnibench/cnibench/internal/report/screen"
 	"github.com/cnibench/cnibench/internal/report/section"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -63,7 +64,7 @@ func expected(r jsonReport) map[line][]dot {
 	x := expectation{r, map[line][]dot{}}
 	done := map[[2]result.Cell]bool{}
 	for _, s := range r.Analysis.Cells {
-		leans := func(o stat.CellSummary) bool { return !o.Cell.IsBaseline() && o.Cell.Baseline() == s.Cell }
+		leans := func(o summary.Cell) bool { return !o.Cell.IsBaseline() && o.Cell.Baseline() == s.Cell }
 		if s.Cell.IsBaseline() && slices.ContainsFunc(r.Analysis.Cells, leans) {
 			continue // drawn beside those
 		}
@@ -95,7 +96,7 @@ func expected(r jsonReport) map[line][]dot {
 	return x.lines
 }
 
-func (x expectation) add(at line, where string, e stat.Estimate) {
+func (x expectation) add(at line, where string, e estimate.Estimate) {
 	d := dot{X: where, Y: e.Value}
 	if low, high, ok := e.Interval(); ok {
 		d.Lo, d.Hi = &low, &high
@@ -111,11 +112,11 @@ func (x expectation) plain(at line, where string, v float64) {
 func figure(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 // cell adds what charts draw of a summary, at the place and traffic of a cell.
-func (x expectation) cell(s stat.CellSummary, at result.Cell, name string) {
+func (x expectation) cell(s summary.Cell, at result.Cell, name string) {
 	if s.OK == 0 {
 		return
 	}
-	heading, traffic := report.PlaceOf(at).String(), at.Traffic()
+	heading, traffic := report.SituationOf(at).String(), at.Traffic()
 	on := func(section, title, series string) line { return line{section, heading, title, series} }
 	sizes := at
 	sizes.MessageBytes = 0
@@ -153,7 +154,7 @@ func (x expectation) cell(s stat.CellSummary, at result.Cell, name string) {
 }
 
 // parts adds what is drawn in stacks: components and steps of a set-up.
-func (x expectation) parts(s stat.CellSummary, on func(section, title, series string) line, traffic, name string) {
+func (x expectation) parts(s summary.Cell, on func(section, title, series string) line, traffic, name string) {
 	if a := s.Attribution; a != nil {
 		p := section.PerWorkOf(a.Work)
 		for _, c := range unit.Components() {

@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report/section"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/warning"
 )
 
 // writeLong writes all that a terminal can show: the tables of efficiency, then
@@ -70,7 +71,7 @@ func remarks(sc screen.Screen, d *report.Document) []string {
 		item("", p)
 	}
 	for _, w := range d.Analysis.Warnings {
-		if w.Code == stat.TargetNotReached && len(section.Progress(d)) > 0 {
+		if w.Code == warning.TargetNotReached && len(section.Progress(d)) > 0 {
 			continue // said above
 		}
 		where := ""

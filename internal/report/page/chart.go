@@ -6,7 +6,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/flame"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
 )
 
 // The kinds of charts. DrawnHeat and DrawnIntervals are tables as charts.
@@ -80,7 +80,7 @@ func Missing(title, why string, of *result.Cell) *Chart {
 }
 
 // Add appends a value with its interval.
-func (s *Series) Add(e stat.Estimate) {
+func (s *Series) Add(e estimate.Estimate) {
 	low, high, ok := e.Interval()
 	if !ok {
 		low, high = math.NaN(), math.NaN()

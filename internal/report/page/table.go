@@ -37,7 +37,8 @@ type Field struct {
 	Text string
 	// Value is the number behind Text, in base units; nil where Text is no number.
 	Value *float64
-	// Rank is the network's rank in this column: "2", "=2" when shared; or "".
+	// Rank is the network's rank in this column: "2nd", "2nd–4th" when tied, "link" where
+	// all networks fill the link; or "".
 	Rank string
 	// Shade is the step of the efficiency scale, 1 (lowest) to Shades; 0: none.
 	Shade int

@@ -8,12 +8,13 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/page"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/stat/rank"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // jobWords say what a job is judged by, and where the times of its operations come from.
-func jobWords(j stat.JobAnswer) []string {
+func jobWords(j rank.JobAnswer) []string {
 	p := j.Profile
 	first := fmt.Sprintf("Judged by the time of the job %s: %d ranks, %d on a node, %s", p.Name, p.Ranks, p.RanksPerNode, report.Count(len(p.Operations), "kind of operation", "kinds of operations"))
 	if p.ComputeSeconds > 0 {
@@ -23,7 +24,7 @@ func jobWords(j stat.JobAnswer) []string {
 		first += fmt.Sprintf("; in %d settings, each counting the same", n)
 	}
 	out := []string{first + "."}
-	for _, source := range []stat.JobSource{stat.FromMeasured, stat.FromModel, stat.FromFarModel} {
+	for _, source := range []rank.JobSource{rank.FromMeasured, rank.FromModel, rank.FromFarModel} {
 		var names []string
 		for _, sources := range j.Sources {
 			for i, s := range sources {
@@ -37,9 +38,9 @@ func jobWords(j stat.JobAnswer) []string {
 		}
 		list := strings.Join(names, ", ")
 		switch source {
-		case stat.FromMeasured:
+		case rank.FromMeasured:
 			out = append(out, "Measured: "+list+".")
-		case stat.FromModel:
+		case rank.FromModel:
 			out = append(out, "Predicted by Hockney's model of the round trips: "+list+". The model leaves out late ranks, shared CPUs and congestion.")
 		default:
 			out = append(out, "Predicted, for messages larger than the model was fitted to: "+list+". Measure tcp_rr with messages of that size, or the operation.")
@@ -49,7 +50,7 @@ func jobWords(j stat.JobAnswer) []string {
 }
 
 // jobCosts are what the job takes on each network, a table for each setting.
-func jobCosts(d *report.Document, r stat.Recommendation) []page.Table {
+func jobCosts(d *report.Document, r rank.Recommendation) []page.Table {
 	if r.Job == nil {
 		return nil
 	}
@@ -77,7 +78,7 @@ func jobCosts(d *report.Document, r stat.Recommendation) []page.Table {
 	return out
 }
 
-func estimateField(e stat.Estimate) page.Field {
+func estimateField(e estimate.Estimate) page.Field {
 	return page.Field{Text: unit.Estimate(e.Value, report.Halfwidth(e), "s"), Value: &e.Value}
 }
 

@@ -7,11 +7,13 @@ import (
 	"github.com/cnibench/cnibench/internal/report/reporttest"
 	"github.com/cnibench/cnibench/internal/report/screen"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
+	"github.com/cnibench/cnibench/internal/stat/job"
+	"github.com/cnibench/cnibench/internal/stat/rank"
 )
 
 // jobAnswer is that of a job of three operations, of each source.
-func jobAnswer(t *testing.T) stat.Recommendation {
+func jobAnswer(t *testing.T) rank.Recommendation {
 	t.Helper()
 	var samples []result.Sample
 	for block := 1; block <= 4; block++ {
@@ -30,8 +32,8 @@ func jobAnswer(t *testing.T) stat.Recommendation {
 			add(barrier, "operation_time_mean_seconds", 90e-6)
 		}
 	}
-	r, err := stat.Recommend(samples, stat.Options{Environment: *reporttest.FixtureEnvironment()}, stat.Question{Goal: stat.HPC, Job: &stat.JobProfile{
-		Name: "solver", Ranks: 4, RanksPerNode: 1, ComputeSeconds: 2, Operations: []stat.JobOperation{
+	r, err := rank.Recommend(samples, dataset.Options{Environment: *reporttest.FixtureEnvironment()}, rank.Question{Goal: rank.HPC, Job: &job.Profile{
+		Name: "solver", Ranks: 4, RanksPerNode: 1, ComputeSeconds: 2, Operations: []job.Operation{
 			{Operation: "barrier", Algorithm: "dissemination", Count: 1000},
 			{Operation: "all_to_all", Algorithm: "pairwise", MessageBytes: 4096, Count: 1000},
 			{Operation: "all_gather", Algorithm: "ring", MessageBytes: 1 << 20, Count: 10},

@@ -15,6 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report/section"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/rank"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -22,12 +23,12 @@ import (
 type jsonRecommendation struct {
 	Schema         int                 `json:"schema"`
 	Words          []string            `json:"words"`
-	Recommendation stat.Recommendation `json:"recommendation"`
+	Recommendation rank.Recommendation `json:"recommendation"`
 	Models         []string            `json:"models,omitempty"`
 }
 
 // Write says what to take: for a terminal, or as JSON.
-func Write(w io.Writer, r stat.Recommendation, env *result.Environment, asJSON bool, opt screen.Options) error {
+func Write(w io.Writer, r rank.Recommendation, env *result.Environment, asJSON bool, opt screen.Options) error {
 	d := &report.Document{Input: report.Input{Environment: env, Analysis: stat.Analysis{Goals: r.Goals}}}
 	if asJSON {
 		e := json.NewEncoder(w)
@@ -62,7 +63,7 @@ func Write(w io.Writer, r stat.Recommendation, env *result.Environment, asJSON b
 
 // recommendation is the answer in words: what to take, who is tied
 // with it, what it costs to be wrong, what would settle it.
-func recommendation(d *report.Document, r stat.Recommendation) []string {
+func recommendation(d *report.Document, r rank.Recommendation) []string {
 	take := d.Option(r.Take)
 	if !d.SeveralProfiles() && r.Take.Profile != "" {
 		take += " (with " + r.Take.Profile + ", the only profile measured)"
@@ -72,7 +73,7 @@ func recommendation(d *report.Document, r stat.Recommendation) []string {
 		out = append(out, fmt.Sprintf("For %s take %s: all others are worse, with %g %% confidence.", goalWord(r.Question.Goal), take, 100*r.Confidence))
 	} else {
 		best := "the best figure"
-		if r.Question.Goal == stat.Balanced {
+		if r.Question.Goal == rank.Balanced {
 			best = "the least of the largest losses"
 		}
 		out = append(out, fmt.Sprintf("For %s: undecided. %s has %s, but is tied with %s at %g %% confidence.",
@@ -90,7 +91,7 @@ func recommendation(d *report.Document, r stat.Recommendation) []string {
 }
 
 // runnersUp are those tied with what to take.
-func runnersUp(d *report.Document, r stat.Recommendation) []string {
+func runnersUp(d *report.Document, r rank.Recommendation) []string {
 	var out []string
 	for _, o := range r.Others {
 		if !o.Significant {
@@ -101,7 +102,7 @@ func runnersUp(d *report.Document, r stat.Recommendation) []string {
 }
 
 // judgedBy says which figures of which settings count.
-func judgedBy(r stat.Recommendation) string {
+func judgedBy(r rank.Recommendation) string {
 	var parts []string
 	for _, g := range r.Goals {
 		var metrics []string
@@ -124,9 +125,9 @@ func judgedBy(r stat.Recommendation) string {
 }
 
 // costOfError says what is lost if the answer is wrong.
-func costOfError(d *report.Document, r stat.Recommendation) []string {
+func costOfError(d *report.Document, r rank.Recommendation) []string {
 	switch {
-	case r.Sure && r.Question.Goal == stat.Balanced:
+	case r.Sure && r.Question.Goal == rank.Balanced:
 		return []string{"What it costs to be wrong: nothing that was measured; the largest loss of every other network is larger."}
 	case r.Sure && r.Job != nil:
 		next := r.Others[0]
@@ -138,14 +139,14 @@ func costOfError(d *report.Document, r stat.Recommendation) []string {
 		return []string{"What it costs to be wrong is unknown: an estimate needs 2 blocks of each."}
 	case r.Job != nil:
 		return []string{fmt.Sprintf("What it costs to be wrong: the job runs at least at %s of the speed of the best.", sharePercent(1-*r.LossAtMost))}
-	case r.Question.Goal == stat.Balanced:
+	case r.Question.Goal == rank.Balanced:
 		return []string{fmt.Sprintf("What it costs to be wrong: its largest loss is at most %s above the smallest possible.", sharePercent(*r.LossAtMost))}
 	}
 	return []string{fmt.Sprintf("What it costs to be wrong: at most %s of what the best would give.", sharePercent(*r.LossAtMost))}
 }
 
 // settleWords says which measurement would make the answer sure.
-func settleWords(d *report.Document, r stat.Recommendation) []string {
+func settleWords(d *report.Document, r rank.Recommendation) []string {
 	if r.Settle == nil {
 		return nil
 	}
@@ -165,7 +166,7 @@ func settleWords(d *report.Document, r stat.Recommendation) []string {
 }
 
 // recommendTable is what was measured of each candidate.
-func recommendTable(d *report.Document, r stat.Recommendation) *page.Table {
+func recommendTable(d *report.Document, r rank.Recommendation) *page.Table {
 	t := &page.Table{Columns: []page.Column{{Head: "network"}}}
 	for _, g := range r.Goals {
 		sub := "of host"
@@ -175,11 +176,11 @@ func recommendTable(d *report.Document, r stat.Recommendation) *page.Table {
 		t.Columns = append(t.Columns, page.Column{Head: goalWord(g.Goal), Sub: sub, Number: true})
 	}
 	last := page.Column{Head: "compared with the first", Number: true}
-	if r.Question.Goal == stat.Balanced {
+	if r.Question.Goal == rank.Balanced {
 		last = page.Column{Head: "largest loss", Number: true}
 	}
 	t.Columns = append(t.Columns, last, page.Column{Head: "worse"})
-	row := func(o stat.Option, last, worse string) {
+	row := func(o rank.Option, last, worse string) {
 		cells := []page.Field{page.Text(d.Option(o))}
 		for _, g := range r.Goals {
 			cells = append(cells, efficiencyField(g, o))
@@ -207,7 +208,7 @@ func recommendTable(d *report.Document, r stat.Recommendation) *page.Table {
 }
 
 // efficiencyField is an option's efficiency in a goal.
-func efficiencyField(g stat.GoalRanking, o stat.Option) page.Field {
+func efficiencyField(g rank.GoalRanking, o rank.Option) page.Field {
 	for _, r := range g.Ranked {
 		if r.Option != o {
 			continue
@@ -224,15 +225,15 @@ func efficiencyField(g stat.GoalRanking, o stat.Option) page.Field {
 }
 
 // recommendNote says what the last columns' intervals are.
-func recommendNote(d *report.Document, r stat.Recommendation) string {
-	if r.Question.Goal == stat.Balanced {
+func recommendNote(d *report.Document, r rank.Recommendation) string {
+	if r.Question.Goal == rank.Balanced {
 		return fmt.Sprintf("Losses are compared with the best of each goal; all bounds hold at once with %g %% confidence. The rules: docs/recommend.md.", 100*r.Confidence)
 	}
 	return fmt.Sprintf("All intervals of the comparison hold at once with %g %% confidence; more is better. The rules: docs/recommend.md.", 100*r.Confidence)
 }
 
 // recommendedModels names the models among the candidates.
-func recommendedModels(d *report.Document, r stat.Recommendation) []string {
+func recommendedModels(d *report.Document, r rank.Recommendation) []string {
 	var out []string
 	seen := map[string]bool{}
 	for _, g := range r.Goals {
@@ -246,15 +247,15 @@ func recommendedModels(d *report.Document, r stat.Recommendation) []string {
 	return out
 }
 
-func goalWord(g stat.Goal) string {
-	if g == stat.CPU {
+func goalWord(g rank.Goal) string {
+	if g == rank.CPU {
 		return "CPU cost"
 	}
 	return string(g)
 }
 
 // lossWords says a loss with its bounds.
-func lossWords(l stat.Regret) string {
+func lossWords(l rank.Regret) string {
 	if l.Low == nil || l.High == nil {
 		return sharePercent(l.Share)
 	}

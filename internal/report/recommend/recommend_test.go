@@ -14,13 +14,14 @@ import (
 	"github.com/cnibench/cnibench/internal/report/reporttest"
 	"github.com/cnibench/cnibench/internal/report/screen"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
+	"github.com/cnibench/cnibench/internal/stat/rank"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
 
 // recommended are the answers of the golden files, each stat's own.
-func recommended(t *testing.T) map[string]stat.Recommendation {
+func recommended(t *testing.T) map[string]rank.Recommendation {
 	t.Helper()
 	_, all := reporttest.AnalysedSamples()
 	random := rand.New(rand.NewPCG(8, 8))
@@ -37,20 +38,20 @@ func recommended(t *testing.T) map[string]stat.Recommendation {
 	two := func(s result.Sample) bool { return s.Cell.Network == "bridge" || s.Cell.Network == "flannel/vxlan" }
 	partly := keep(func(s result.Sample) bool { return s.Cell.Network != "macvlan" || s.Cell.MessageBytes != 9000 })
 	broken := result.Sample{Schema: 1, ID: "x", Block: 1, Attempt: 1, Cell: reporttest.CellOf("macvlan", "tcp_stream", 9000), Status: result.StatusFailed, Reason: "connection refused"}
-	out := map[string]stat.Recommendation{}
+	out := map[string]rank.Recommendation{}
 	for name, c := range map[string]struct {
 		samples []result.Sample
-		q       stat.Question
+		q       rank.Question
 	}{
-		"recommend-bandwidth":   {all, stat.Question{Goal: stat.Bandwidth, MessageBytes: 1472}},
-		"recommend-latency":     {all, stat.Question{Goal: stat.Latency}},
-		"recommend-balanced":    {all, stat.Question{Goal: stat.Balanced}},
-		"recommend-cannot-tell": {noisy, stat.Question{Goal: stat.Bandwidth}},
-		"recommend-one-sample":  {keep(func(s result.Sample) bool { return s.Block == 1 }), stat.Question{Goal: stat.Bandwidth}},
-		"recommend-no-baseline": {keep(two), stat.Question{Goal: stat.Bandwidth}},
-		"recommend-left-out":    {append(partly, broken), stat.Question{Goal: stat.Bandwidth}},
+		"recommend-bandwidth":   {all, rank.Question{Goal: rank.Bandwidth, MessageBytes: 1472}},
+		"recommend-latency":     {all, rank.Question{Goal: rank.Latency}},
+		"recommend-balanced":    {all, rank.Question{Goal: rank.Balanced}},
+		"recommend-cannot-tell": {noisy, rank.Question{Goal: rank.Bandwidth}},
+		"recommend-one-sample":  {keep(func(s result.Sample) bool { return s.Block == 1 }), rank.Question{Goal: rank.Bandwidth}},
+		"recommend-no-baseline": {keep(two), rank.Question{Goal: rank.Bandwidth}},
+		"recommend-left-out":    {append(partly, broken), rank.Question{Goal: rank.Bandwidth}},
 	} {
-		r, err := stat.Recommend(c.samples, stat.Options{Environment: *reporttest.FixtureEnvironment()}, c.q)
+		r, err := rank.Recommend(c.samples, dataset.Options{Environment: *reporttest.FixtureEnvironment()}, c.q)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -59,7 +60,7 @@ func recommended(t *testing.T) map[string]stat.Recommendation {
 	return out
 }
 
-func renderRecommendation(t *testing.T, r stat.Recommendation, asJSON bool, opt screen.Options) string {
+func renderRecommendation(t *testing.T, r rank.Recommendation, asJSON bool, opt screen.Options) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := Write(&b, r, reporttest.FixtureEnvironment(), asJSON, opt); err != nil {

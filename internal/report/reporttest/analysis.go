@@ -10,22 +10,26 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/stat/rank"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 )
 
 // GoalsOf are goals as stat gives them of the fixtures' networks; base tells
 // whether there is a baseline.
-func GoalsOf(networks []FixtureNetwork, base bool) []stat.GoalRanking {
-	var out []stat.GoalRanking
-	for k, goal := range []stat.Goal{stat.Bandwidth, stat.Latency, stat.CPU} {
-		g := stat.GoalRanking{Goal: goal}
+func GoalsOf(networks []FixtureNetwork, base bool) []rank.GoalRanking {
+	var out []rank.GoalRanking
+	for k, goal := range []rank.Goal{rank.Bandwidth, rank.Latency, rank.CPU} {
+		g := rank.GoalRanking{Goal: goal}
 		from := [][]int{{1, 2}, {0}, {1, 2}}[k]
 		for _, i := range from {
 			c := CellOf("", fixtureTraffics()[i].workload, fixtureTraffics()[i].bytes)
 			c.Profile = ""
-			g.Settings = append(g.Settings, stat.Setting{Cell: c, Metric: []string{"throughput_bits_per_second", "latency_mean_seconds", "instructions_per_byte"}[k]})
+			g.Settings = append(g.Settings, rank.Setting{Cell: c, Metric: []string{"throughput_bits_per_second", "latency_mean_seconds", "instructions_per_byte"}[k]})
 		}
 		if base {
-			g.Base = &stat.Option{Network: result.HostNetwork, Profile: stat.DefaultProfile}
+			g.Base = &rank.Option{Network: result.HostNetwork, Profile: rank.DefaultProfile}
 		}
 		sorted := slices.Clone(networks)
 		slices.SortFunc(sorted, func(a, b FixtureNetwork) int { return a.From[from[0]] - b.From[from[0]] })
@@ -37,16 +41,16 @@ func GoalsOf(networks []FixtureNetwork, base bool) []stat.GoalRanking {
 			return math.Exp(sum / float64(len(from)))
 		}
 		for i, n := range sorted {
-			r := stat.GoalRanked{Option: stat.Option{Network: n.Name, Profile: stat.DefaultProfile}, Rank: n.From[from[0]], RankTo: n.To[from[0]]}
+			r := rank.GoalRanked{Option: rank.Option{Network: n.Name, Profile: rank.DefaultProfile}, Rank: n.From[from[0]], RankTo: n.To[from[0]]}
 			if len(networks) < len(FixtureNetworks()) { // their places are among all
 				r.Rank, r.RankTo = i+1, i+1
 			}
 			if base {
-				e := Estimated(mean(n), 0.01, 12, stat.MeanOverSettings)
+				e := Estimated(mean(n), 0.01, 12, estimate.MeanOverSettings)
 				r.Efficiency = &e
 			}
 			if i > 0 {
-				e := Estimated(mean(n)/mean(sorted[0]), 0.01, 12, stat.MeanOverSettings)
+				e := Estimated(mean(n)/mean(sorted[0]), 0.01, 12, estimate.MeanOverSettings)
 				r.AgainstFirst = &e
 			}
 			g.Ranked = append(g.Ranked, r)
@@ -58,15 +62,15 @@ func GoalsOf(networks []FixtureNetwork, base bool) []stat.GoalRanking {
 
 // podCells are pods that were added: on one network every step was seen, on the
 // other none inside the ADD.
-func podCells() []stat.CellSummary {
-	var out []stat.CellSummary
+func podCells() []summary.Cell {
+	var out []summary.Cell
 	for i, network := range []string{"bridge", "macvlan"} {
 		c := CellOf(network, "pod_setup", 0)
 		c.Streams, c.Pods = 0, 10
-		about := func(v float64) stat.Estimate { return Estimated(v*(1+0.1*float64(i)), 0.02, 4, stat.Median) }
-		s := stat.CellSummary{Cell: c, OK: 4, Primary: "pod_ready_mean_seconds", NoEfficiency: "the campaign has no host cell", Absolute: map[string]stat.Estimate{
+		about := func(v float64) estimate.Estimate { return Estimated(v*(1+0.1*float64(i)), 0.02, 4, estimate.Median) }
+		s := summary.Cell{Cell: c, OK: 4, Primary: "pod_ready_mean_seconds", NoEfficiency: "the campaign has no host cell", Absolute: map[string]estimate.Estimate{
 			"pod_ready_mean_seconds": about(0.24), "pod_added_mean_seconds": about(0.2), "pod_answer_mean_seconds": about(0.04), "pod_removed_mean_seconds": about(0.11)}}
-		s.Shape.PluginSeconds = map[string]map[string]stat.Estimate{"ADD": {network: about(0.14), "portmap": about(0.05)}, "DEL": {network: about(0.1)}}
+		s.Shape.PluginSeconds = map[string]map[string]estimate.Estimate{"ADD": {network: about(0.14), "portmap": about(0.05)}, "DEL": {network: about(0.1)}}
 		if i == 0 {
 			s.Absolute["pod_policy_mean_seconds"] = about(0.03)
 			for k, name := range []string{"pod_device_mean_seconds", "pod_address_mean_seconds", "pod_route_mean_seconds", "pod_waiting_mean_seconds"} {
@@ -112,7 +116,7 @@ func AnalysedSamples() (report.Input, []result.Sample) {
 
 // Analyse puts into a report what samples say.
 func Analyse(in report.Input, samples []result.Sample) report.Input {
-	in.Analysis = stat.Analyse(samples, stat.Options{TargetRelativeHalfwidth: 0.02, Environment: *in.Environment, Blocks: true, Ladder: ladders})
+	in.Analysis = stat.Analyse(samples, dataset.Options{TargetRelativeHalfwidth: 0.02, Environment: *in.Environment, Blocks: true, Ladder: ladders})
 	in.Tally = tallied(samples)
 	return in
 }
@@ -135,21 +139,21 @@ func Crossed() report.Input {
 }
 
 // ShapeOf is what charts of a cell might be drawn from.
-func ShapeOf(s stat.CellSummary, random *rand.Rand, blocks int) stat.Shape {
+func ShapeOf(s summary.Cell, random *rand.Rand, blocks int) summary.Shape {
 	about := func(v float64) float64 { return v * math.Exp(0.03*random.NormFloat64()) }
 	v := s.Absolute[s.Primary].Value
-	var out stat.Shape
+	var out summary.Shape
 	for b := 1; b <= blocks; b++ {
-		out.Blocks = append(out.Blocks, stat.BlockValue{Block: b, Value: about(v)})
+		out.Blocks = append(out.Blocks, summary.BlockValue{Block: b, Value: about(v)})
 	}
 	if s.Cell.Workload == "tcp_rr" {
 		at := 0.6 / v
 		for i := range 24 {
 			at *= 1 + 0.1*random.Float64()
-			out.Curve = append(out.Curve, stat.Quantile{Share: 1 - math.Pow(10, -float64(i+1)/6), Seconds: at})
+			out.Curve = append(out.Curve, summary.Quantile{Share: 1 - math.Pow(10, -float64(i+1)/6), Seconds: at})
 		}
 	} else {
-		w := stat.Window{IntervalSeconds: 0.1, Blocks: blocks}
+		w := summary.Window{IntervalSeconds: 0.1, Blocks: blocks}
 		for range 10 {
 			m := about(v)
 			w.MedianBitsPerSecond = append(w.MedianBitsPerSecond, m)
@@ -158,9 +162,9 @@ func ShapeOf(s stat.CellSummary, random *rand.Rand, blocks int) stat.Shape {
 		}
 		out.Window = &w
 	}
-	out.CPUCores = map[string]stat.Estimate{
-		"user": Estimated(about(0.1), 0.05, blocks, stat.Median), "system": Estimated(about(0.8), 0.05, blocks, stat.Median),
-		"softirq": Estimated(about(0.6), 0.05, blocks, stat.Median), "irq": Estimated(about(0.02), 0.05, blocks, stat.Median),
+	out.CPUCores = map[string]estimate.Estimate{
+		"user": Estimated(about(0.1), 0.05, blocks, estimate.Median), "system": Estimated(about(0.8), 0.05, blocks, estimate.Median),
+		"softirq": Estimated(about(0.6), 0.05, blocks, estimate.Median), "irq": Estimated(about(0.02), 0.05, blocks, estimate.Median),
 	}
 	return out
 }

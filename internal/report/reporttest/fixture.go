@@ -12,14 +12,20 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/stat/rank"
+	"github.com/cnibench/cnibench/internal/stat/stopping"
+	"github.com/cnibench/cnibench/internal/stat/summary"
+	"github.com/cnibench/cnibench/internal/stat/warning"
 )
 
 // The inputs are fixed analyses, so that a refined statistic changes no golden
 // file of this package; TestAnalysed takes stat's own.
 
 // Estimated is a value with an interval of ±rel; rel 0 leaves the interval out.
-func Estimated(v, rel float64, n int, m stat.Method) stat.Estimate {
-	e := stat.Estimate{Value: v, N: n, Confidence: 0.95, Method: m}
+func Estimated(v, rel float64, n int, m estimate.Method) estimate.Estimate {
+	e := estimate.Estimate{Value: v, N: n, Confidence: 0.95, Method: m}
 	if rel > 0 {
 		low, high := v*(1-rel), v*(1+rel)
 		e.Low, e.High = &low, &high
@@ -40,37 +46,37 @@ func CellOf(network, workload string, bytes int) result.Cell {
 }
 
 // SummaryOf is a measured cell: base is the baseline's value.
-func SummaryOf(c result.Cell, base, efficiency, rel float64, n int) stat.CellSummary {
-	s := stat.CellSummary{Cell: c, OK: n, Absolute: map[string]stat.Estimate{}}
+func SummaryOf(c result.Cell, base, efficiency, rel float64, n int) summary.Cell {
+	s := summary.Cell{Cell: c, OK: n, Absolute: map[string]estimate.Estimate{}}
 	v := base * efficiency
 	if c.Workload == "tcp_rr" {
 		s.Primary = "transactions_per_second"
-		s.Latency = map[string]stat.Estimate{}
+		s.Latency = map[string]estimate.Estimate{}
 		for i, p := range []string{"latency_p50_seconds", "latency_p90_seconds", "latency_p99_seconds", "latency_p999_seconds"} {
-			s.Latency[p] = Estimated((0.95+float64(i)*0.6)/v, rel*float64(1+i), n, stat.MergedPercentile)
-			s.Absolute[p] = Estimated((0.96+float64(i)*0.6)/v, rel*float64(1+i), n, stat.Median)
+			s.Latency[p] = Estimated((0.95+float64(i)*0.6)/v, rel*float64(1+i), n, estimate.MergedPercentile)
+			s.Absolute[p] = Estimated((0.96+float64(i)*0.6)/v, rel*float64(1+i), n, estimate.Median)
 		}
-		s.Absolute[stat.CPUPerTransaction] = Estimated(1.8/v, rel, n, stat.Median)
+		s.Absolute[dataset.CPUPerTransaction] = Estimated(1.8/v, rel, n, estimate.Median)
 	} else {
 		s.Primary = "throughput_bits_per_second"
-		s.Absolute["retransmits"] = Estimated(12, 0, n, stat.Median)
-		s.Absolute["tcp_mss_bytes"] = Estimated(1448, 0, n, stat.Median)
-		s.Absolute[stat.CPUPerByte] = Estimated(14/v, rel, n, stat.Median)
-		s.Absolute["own_cpu_seconds_per_byte"] = Estimated(12/v, rel/2, n, stat.Median)
-		s.Absolute["instructions_per_byte"] = Estimated(9e9/v, rel/10, n, stat.Median)
+		s.Absolute["retransmits"] = Estimated(12, 0, n, estimate.Median)
+		s.Absolute["tcp_mss_bytes"] = Estimated(1448, 0, n, estimate.Median)
+		s.Absolute[dataset.CPUPerByte] = Estimated(14/v, rel, n, estimate.Median)
+		s.Absolute["own_cpu_seconds_per_byte"] = Estimated(12/v, rel/2, n, estimate.Median)
+		s.Absolute["instructions_per_byte"] = Estimated(9e9/v, rel/10, n, estimate.Median)
 		for _, rate := range []float64{10e9, 25e9, 50e9, 100e9} {
-			s.CoresAt = append(s.CoresAt, stat.Cores{BitsPerSecond: rate, Cores: Estimated(14/v*rate/8, rel, n, stat.Median)})
+			s.CoresAt = append(s.CoresAt, summary.Cores{BitsPerSecond: rate, Cores: Estimated(14/v*rate/8, rel, n, estimate.Median)})
 		}
 	}
-	s.Absolute[s.Primary] = Estimated(v, rel, n, stat.Median)
+	s.Absolute[s.Primary] = Estimated(v, rel, n, estimate.Median)
 	if !c.IsBaseline() {
-		b, e := c.Baseline(), Estimated(efficiency, rel*1.2, n, stat.GeometricMean)
+		b, e := c.Baseline(), Estimated(efficiency, rel*1.2, n, estimate.GeometricMean)
 		s.Baseline, s.Efficiency = &b, &e
-		s.EfficiencyByMetric = map[string]stat.Estimate{s.Primary: e}
-		s.EfficiencyByMetric[stat.CPUPerByte] = Estimated(efficiency*0.95, rel*1.4, n, stat.GeometricMean)
-		s.EfficiencyByMetric["instructions_per_byte"] = Estimated(efficiency*0.97, rel/10, n, stat.GeometricMean)
+		s.EfficiencyByMetric = map[string]estimate.Estimate{s.Primary: e}
+		s.EfficiencyByMetric[dataset.CPUPerByte] = Estimated(efficiency*0.95, rel*1.4, n, estimate.GeometricMean)
+		s.EfficiencyByMetric["instructions_per_byte"] = Estimated(efficiency*0.97, rel/10, n, estimate.GeometricMean)
 	}
-	s.Progress = stat.Progress{Done: true, Blocks: n, Why: "inside the target"}
+	s.Progress = stopping.Progress{Done: true, Blocks: n, Why: "inside the target"}
 	return s
 }
 
@@ -86,11 +92,11 @@ func WithBlocks(in report.Input) report.Input {
 }
 
 // blocksOf are values of blocks of which the medians are what they are.
-func blocksOf(s stat.CellSummary) map[string][]stat.BlockValue {
-	out := map[string][]stat.BlockValue{}
+func blocksOf(s summary.Cell) map[string][]summary.BlockValue {
+	out := map[string][]summary.BlockValue{}
 	for metric, e := range s.Absolute {
 		for b := range e.N {
-			out[metric] = append(out[metric], stat.BlockValue{Block: b + 1, Value: e.Value})
+			out[metric] = append(out[metric], summary.BlockValue{Block: b + 1, Value: e.Value})
 		}
 	}
 	return out
@@ -128,21 +134,21 @@ func FixtureNetworks() []FixtureNetwork {
 }
 
 // rankingOf ranks networks by a traffic of the fixtures.
-func rankingOf(i int, networks []FixtureNetwork) stat.Ranking {
+func rankingOf(i int, networks []FixtureNetwork) rank.Ranking {
 	t := fixtureTraffics()[i]
 	c := CellOf("x", t.workload, t.bytes)
 	c.Network = ""
-	r := stat.Ranking{Group: c, Metric: "throughput_bits_per_second"}
+	r := rank.Ranking{Group: c, Metric: "throughput_bits_per_second"}
 	if t.workload == "tcp_rr" {
 		r.Metric = "transactions_per_second"
 	}
 	sorted := slices.Clone(networks)
 	slices.SortFunc(sorted, func(a, b FixtureNetwork) int { return a.From[i] - b.From[i] })
 	for k, n := range sorted {
-		r.Ranked = append(r.Ranked, stat.Ranked{Network: n.Name, Rank: n.From[i], RankTo: n.To[i], Value: Estimated(t.base*n.Eff[i], 0.01, 12, stat.GeometricMean)})
+		r.Ranked = append(r.Ranked, rank.Ranked{Network: n.Name, Rank: n.From[i], RankTo: n.To[i], Value: Estimated(t.base*n.Eff[i], 0.01, 12, estimate.GeometricMean)})
 		for _, worse := range sorted[k+1:] {
-			r.Pairs = append(r.Pairs, stat.Pair{Better: n.Name, Worse: worse.Name, Significant: n.To[i] < worse.From[i], P: 0.01, Adjusted: 0.03,
-				Ratio: Estimated(n.Eff[i]/worse.Eff[i], 0.01, 12, stat.GeometricMean)})
+			r.Pairs = append(r.Pairs, rank.Pair{Better: n.Name, Worse: worse.Name, Significant: n.To[i] < worse.From[i], P: 0.01, Adjusted: 0.03,
+				Ratio: Estimated(n.Eff[i]/worse.Eff[i], 0.01, 12, estimate.GeometricMean)})
 		}
 	}
 	return r
@@ -190,17 +196,17 @@ func Normal() report.Input {
 		in.Analysis.Rankings = append(in.Analysis.Rankings, rankingOf(i, networks))
 	}
 	slow := &in.Analysis.Cells[5]
-	slow.Progress = stat.Progress{Blocks: 12, BlocksNeeded: 34, Why: "half-width 3.1 %, target 2 %"}
-	slow.Failed, slow.Recovered, slow.Reasons = 2, 1, []stat.Reason{{Reason: "tcp_rr: connection refused", Count: 2}}
+	slow.Progress = stopping.Progress{Blocks: 12, BlocksNeeded: 34, Why: "half-width 3.1 %, target 2 %"}
+	slow.Failed, slow.Recovered, slow.Reasons = 2, 1, []dataset.Reason{{Reason: "tcp_rr: connection refused", Count: 2}}
 	in.Analysis.Cells[8].CPUBound = true
-	in.Analysis.Warnings = []stat.Warning{
-		{Code: stat.CPUSaturated, Cells: []result.Cell{in.Analysis.Cells[7].Cell, in.Analysis.Cells[8].Cell}, Message: "the busiest core was at least 95 % busy in 2 cells", Cure: "Read the CPU cost instead, or use fewer streams."},
-		{Code: stat.TargetNotReached, Cells: []result.Cell{slow.Cell}, Message: "1 cell did not reach its target half-width", Cure: "Raise sampling.max_blocks to 34."},
+	in.Analysis.Warnings = []warning.Warning{
+		{Code: warning.CPUSaturated, Cells: []result.Cell{in.Analysis.Cells[7].Cell, in.Analysis.Cells[8].Cell}, Message: "the busiest core was at least 95 % busy in 2 cells", Cure: "Read the CPU cost instead, or use fewer streams."},
+		{Code: warning.TargetNotReached, Cells: []result.Cell{slow.Cell}, Message: "1 cell did not reach its target half-width", Cure: "Raise sampling.max_blocks to 34."},
 	}
 	unsupported := CellOf("calico/ipip", "tcp_rr", 64)
 	for _, t := range fixtureTraffics() {
 		unsupported.Workload, unsupported.MessageBytes = t.workload, t.bytes
-		in.Analysis.Cells = append(in.Analysis.Cells, stat.CellSummary{Cell: unsupported, Unsupported: "kernel without ipip", NoEfficiency: "unsupported", Progress: stat.Progress{Done: true, Why: "unsupported"}})
+		in.Analysis.Cells = append(in.Analysis.Cells, summary.Cell{Cell: unsupported, Unsupported: "kernel without ipip", NoEfficiency: "unsupported", Progress: stopping.Progress{Done: true, Why: "unsupported"}})
 	}
 	SortCells(&in)
 	in.Analysis.Goals = GoalsOf(networks, true)
@@ -210,7 +216,7 @@ func Normal() report.Input {
 
 // SortCells puts the cells of an input in order, and plans them.
 func SortCells(in *report.Input) {
-	slices.SortFunc(in.Analysis.Cells, func(a, b stat.CellSummary) int { return a.Cell.Compare(b.Cell) })
+	slices.SortFunc(in.Analysis.Cells, func(a, b summary.Cell) int { return a.Cell.Compare(b.Cell) })
 	in.Plan.Cells = nil
 	for _, s := range in.Analysis.Cells {
 		in.Plan.Cells = append(in.Plan.Cells, s.Cell)
@@ -244,7 +250,7 @@ func tallied(samples []result.Sample) report.Tally {
 
 // Keep leaves only the cells of some networks, and no rankings.
 func Keep(in report.Input, networks ...string) report.Input {
-	in.Analysis.Cells = slices.DeleteFunc(slices.Clone(in.Analysis.Cells), func(s stat.CellSummary) bool { return !slices.Contains(networks, s.Cell.Network) })
+	in.Analysis.Cells = slices.DeleteFunc(slices.Clone(in.Analysis.Cells), func(s summary.Cell) bool { return !slices.Contains(networks, s.Cell.Network) })
 	in.Analysis.Rankings, in.Analysis.Warnings, in.Analysis.Goals = nil, nil, nil
 	SortCells(&in)
 	in.Tally = tallied(samplesOf(in, 12))

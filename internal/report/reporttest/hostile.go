@@ -6,7 +6,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
 )
 
 // Evil is what a stranger might name a network to harm whoever reads a report.
@@ -34,7 +34,7 @@ func Hostile() report.Input {
 			b := poison(*s.Baseline)
 			s.Baseline = &b
 		}
-		s.Reasons = []stat.Reason{{Reason: Evil, Count: 2}}
+		s.Reasons = []dataset.Reason{{Reason: Evil, Count: 2}}
 		s.NoEfficiency, s.Progress.Why = Evil, Evil
 		if s.Unsupported != "" {
 			s.Unsupported = Evil

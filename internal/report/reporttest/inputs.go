@@ -9,6 +9,12 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/stat/rank"
+	"github.com/cnibench/cnibench/internal/stat/stopping"
+	"github.com/cnibench/cnibench/internal/stat/summary"
+	"github.com/cnibench/cnibench/internal/stat/warning"
 )
 
 // Inputs are the campaigns of the golden files.
@@ -39,8 +45,8 @@ func oneSample() report.Input {
 	c := CellOf("macvlan", "tcp_rr", 64)
 	s := SummaryOf(c, 31416, 0.93, 0, 1)
 	s.Baseline, s.Efficiency, s.EfficiencyByMetric, s.NoEfficiency = nil, nil, nil, "no block has both the cell and its baseline"
-	s.Progress = stat.Progress{Blocks: 0, Why: "0 blocks count; an interval takes 2"}
-	in.Analysis.Cells = []stat.CellSummary{s}
+	s.Progress = stopping.Progress{Blocks: 0, Why: "0 blocks count; an interval takes 2"}
+	in.Analysis.Cells = []summary.Cell{s}
 	in.Environment.Finished = time.Time{}
 	in.Tally = tallied(samplesOf(in, 1))
 	return in // the plan has five cells more
@@ -50,10 +56,10 @@ func oneSample() report.Input {
 func allFailed() report.Input {
 	in := Keep(Normal(), "host", "macvlan", "bridge")
 	for i, s := range in.Analysis.Cells {
-		in.Analysis.Cells[i] = stat.CellSummary{Cell: s.Cell, Failed: 3, Reasons: []stat.Reason{{Reason: "agent in cnb-pod1: start: permission denied", Count: 3}},
-			NoEfficiency: "nothing was measured", Progress: stat.Progress{Why: "0 blocks count; an interval takes 2"}}
+		in.Analysis.Cells[i] = summary.Cell{Cell: s.Cell, Failed: 3, Reasons: []dataset.Reason{{Reason: "agent in cnb-pod1: start: permission denied", Count: 3}},
+			NoEfficiency: "nothing was measured", Progress: stopping.Progress{Why: "0 blocks count; an interval takes 2"}}
 	}
-	in.Analysis.Warnings = []stat.Warning{{Code: stat.FailedSamples, Cells: in.Plan.Cells, Message: "27 samples failed", Cure: "Read the reasons; then run cnibench doctor."}}
+	in.Analysis.Warnings = []warning.Warning{{Code: warning.FailedSamples, Cells: in.Plan.Cells, Message: "27 samples failed", Cure: "Read the reasons; then run cnibench doctor."}}
 	in.Tally = tallied(samplesOf(in, 0))
 	return in
 }
@@ -84,7 +90,7 @@ func NoBaseline() report.Input {
 func linkBound() report.Input {
 	in := Keep(Normal(), "host", "macvlan", "bridge", "calico/direct")
 	limit := 956.4e6
-	var cells []stat.CellSummary
+	var cells []summary.Cell
 	for _, s := range in.Analysis.Cells {
 		if s.Cell.MessageBytes != 1472 {
 			continue
@@ -102,17 +108,17 @@ func linkBound() report.Input {
 	r.Group.Link = "1-gigabit"
 	r.LinkBound = true
 	byCPU := rankingOf(1, []FixtureNetwork{networks[0], networks[1], networks[3]})
-	byCPU.Group.Link, byCPU.Metric = "1-gigabit", stat.CPUPerByte
+	byCPU.Group.Link, byCPU.Metric = "1-gigabit", dataset.CPUPerByte
 	for k := range r.Ranked {
 		r.Ranked[k].Rank, r.Ranked[k].RankTo, r.Ranked[k].LinkBound = 1, 3, true
 		byCPU.Ranked[k].Rank, byCPU.Ranked[k].RankTo = k+1, k+1
-		byCPU.Ranked[k].Value = Estimated(14/956.1e6*(1+0.1*float64(k)), 0.01, 12, stat.GeometricMean)
+		byCPU.Ranked[k].Value = Estimated(14/956.1e6*(1+0.1*float64(k)), 0.01, 12, estimate.GeometricMean)
 	}
 	r.Pairs = nil
 	for k := range byCPU.Pairs {
 		byCPU.Pairs[k].Significant = true
 	}
-	in.Analysis.Rankings = []stat.Ranking{r, byCPU}
+	in.Analysis.Rankings = []rank.Ranking{r, byCPU}
 	in.Analysis.Goals = GoalsOf([]FixtureNetwork{networks[0], networks[1], networks[3]}, true)
 	in.Analysis.Goals[0].LinkBound = true
 	in.Tally = tallied(samplesOf(in, 12))
@@ -134,27 +140,27 @@ func tools() report.Input {
 		switch {
 		case c.Workload == "tcp_rr":
 			v := s.Absolute[s.Primary].Value
-			s.Absolute["latency_mean_seconds"] = Estimated(1/v, 0.01, 12, stat.Median)
+			s.Absolute["latency_mean_seconds"] = Estimated(1/v, 0.01, 12, estimate.Median)
 			for k, tool := range []result.Cell{netperf(c), sockperf(c)} {
-				x := stat.CellSummary{Cell: tool, OK: 12, Primary: s.Primary, Progress: s.Progress, Absolute: map[string]stat.Estimate{
-					s.Primary: Estimated(v*0.97, 0.01, 12, stat.Median), "latency_mean_seconds": Estimated(1/v/0.97, 0.01, 12, stat.Median)}}
+				x := summary.Cell{Cell: tool, OK: 12, Primary: s.Primary, Progress: s.Progress, Absolute: map[string]estimate.Estimate{
+					s.Primary: Estimated(v*0.97, 0.01, 12, estimate.Median), "latency_mean_seconds": Estimated(1/v/0.97, 0.01, 12, estimate.Median)}}
 				in.Analysis.Cells = append(in.Analysis.Cells, x)
-				r := Estimated(0.97+0.05*float64(k), 0.012, 12, stat.GeometricMean)
+				r := Estimated(0.97+0.05*float64(k), 0.012, 12, estimate.GeometricMean)
 				in.Analysis.CrossChecks = append(in.Analysis.CrossChecks, stat.CrossCheck{Native: c, Classic: tool, Metric: "latency_mean_seconds", Ratio: &r, Differs: "The tools take whole seconds."})
 			}
 			in.Analysis.RoundTrips = append(in.Analysis.RoundTrips,
-				stat.RoundTripCheck{Cell: c, Product: Estimated(0.9991, 0.0002, 12, stat.GeometricMean), OK: true},
-				stat.RoundTripCheck{Cell: sockperf(c), Product: Estimated(0.502, 0, 1, stat.GeometricMean)})
+				summary.RoundTripCheck{Cell: c, Product: Estimated(0.9991, 0.0002, 12, estimate.GeometricMean), OK: true},
+				summary.RoundTripCheck{Cell: sockperf(c), Product: Estimated(0.502, 0, 1, estimate.GeometricMean)})
 		case c.MessageBytes == 1472:
 			tool := iperf3(c)
 			x := stat.CrossCheck{Native: c, Classic: tool, Metric: s.Primary, Differs: "iperf3 takes whole seconds."}
 			if c.IsBaseline() {
-				r := Estimated(1.08, 0.03, 12, stat.GeometricMean)
+				r := Estimated(1.08, 0.03, 12, estimate.GeometricMean)
 				x.Ratio = &r
 				in.Analysis.Cells = append(in.Analysis.Cells, SummaryOf(tool, in.Analysis.Cells[i].Absolute[s.Primary].Value/1.08, 1, 0.01, 12))
 			} else {
 				x.NoRatio = "iperf3: all 3 samples failed: connection refused"
-				in.Analysis.Cells = append(in.Analysis.Cells, stat.CellSummary{Cell: tool, Failed: 3, Reasons: []stat.Reason{{Reason: "connection refused", Count: 3}}})
+				in.Analysis.Cells = append(in.Analysis.Cells, summary.Cell{Cell: tool, Failed: 3, Reasons: []dataset.Reason{{Reason: "connection refused", Count: 3}}})
 			}
 			in.Analysis.CrossChecks = append(in.Analysis.CrossChecks, x)
 		}
@@ -169,7 +175,7 @@ func tools() report.Input {
 // efficiency above 100 %.
 func wide() report.Input {
 	in := Normal()
-	extra := []stat.CellSummary{}
+	extra := []summary.Cell{}
 	for i, s := range in.Analysis.Cells {
 		if s.OK == 0 {
 			continue
@@ -186,7 +192,7 @@ func wide() report.Input {
 			}
 			x := SummaryOf(c, 18e9, eff, 0.03, 12)
 			if eff > 1 {
-				loss := Estimated(0.12, 0.1, 12, stat.Median)
+				loss := Estimated(0.12, 0.1, 12, estimate.Median)
 				x.Loss = &loss
 			}
 			extra = append(extra, x)
@@ -225,9 +231,9 @@ func mixed() report.Input {
 		in.Environment.Places[name] = p
 	}
 	in.Environment.Changed = []string{"net.core.rmem_max: 212992 at first, 16777216 at the end"}
-	in.Analysis.Warnings = append([]stat.Warning{
-		{Code: stat.SettingsChanged, Message: "1 setting was different at the end of the campaign", Cure: "Repeat the campaign with nothing else that changes settings."},
-		{Code: stat.SettingsDiffer, Message: "1 setting is not the same at every place: kernel is 6.1.0-40-amd64 or 6.18.0", Cure: "Give all nodes and pods the same settings."},
+	in.Analysis.Warnings = append([]warning.Warning{
+		{Code: warning.SettingsChanged, Message: "1 setting was different at the end of the campaign", Cure: "Repeat the campaign with nothing else that changes settings."},
+		{Code: warning.SettingsDiffer, Message: "1 setting is not the same at every place: kernel is 6.1.0-40-amd64 or 6.18.0", Cure: "Give all nodes and pods the same settings."},
 	}, in.Analysis.Warnings...)
 	return in
 }
@@ -238,7 +244,7 @@ func Drawn() report.Input {
 	in := Keep(Normal(), "host", "macvlan", "bridge")
 	random := rand.New(rand.NewPCG(9, 10))
 	limit := 23.9e9
-	var more []stat.CellSummary
+	var more []summary.Cell
 	for i := range in.Analysis.Cells {
 		s := &in.Analysis.Cells[i]
 		s.Shape = ShapeOf(*s, random, 4)
@@ -252,7 +258,7 @@ func Drawn() report.Input {
 			c := s.Cell
 			c.Streams = streams
 			if c.Network == "bridge" && streams == 16 {
-				more = append(more, stat.CellSummary{Cell: c, Failed: 3, Reasons: []stat.Reason{{Reason: "connection refused", Count: 3}}})
+				more = append(more, summary.Cell{Cell: c, Failed: 3, Reasons: []dataset.Reason{{Reason: "connection refused", Count: 3}}})
 				continue
 			}
 			x := SummaryOf(c, limit, min(1, 0.7*math.Pow(float64(streams), 0.2)), 0.01, 4)
@@ -272,18 +278,18 @@ func Drawn() report.Input {
 func NullTest() report.Input {
 	in := Keep(Normal(), "host", "bridge", "macvlan")
 	n := &stat.NullResult{Confidence: 0.95, False: 1, Expected: 0.3, NoiseFloor: 0.012, Detectable: 0.0171}
-	var cells []stat.CellSummary
+	var cells []summary.Cell
 	for _, s := range in.Analysis.Cells {
 		cells = append(cells, s)
 		if s.Cell.IsBaseline() {
 			continue
 		}
-		twin := s
-		twin.Cell.Network = result.SecondName(s.Cell.Network)
-		cells = append(cells, twin)
+		second := s
+		second.Cell.Network = result.SecondName(s.Cell.Network)
+		cells = append(cells, second)
 		e := 1 + 0.003*float64(len(n.Pairs)-2)
 		n.Pairs = append(n.Pairs, stat.NullPair{
-			A: s.Cell, B: twin.Cell, Ratio: Estimated(e, 0.009, 12, stat.GeometricMean), P: 0.4,
+			A: s.Cell, B: second.Cell, Ratio: Estimated(e, 0.009, 12, estimate.GeometricMean), P: 0.4,
 			Different: len(n.Pairs) == 1, NoisePerBlock: 0.014, Detectable: 0.0171,
 		})
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/flame"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -25,7 +25,7 @@ func ComponentOf(stack []string) string {
 	return unit.OtherComponent
 }
 
-// Burnt gives every measured cell of a campaign stacks; prefix stands before the
+// Burnt gives every measured cell of a campaign stacks; prefix is before the
 // names of functions.
 func Burnt(in report.Input, prefix string) report.Input {
 	var cells []result.Cell
@@ -120,17 +120,17 @@ func Stacked() report.Input {
 
 // ladders are those of the networks of these tests; the step between bridge and
 // veth pairs was not measured.
-func ladders(network string) []stat.Step {
-	direct := stat.Step{Network: "calico/direct", Adds: "veth pairs, forwarding", Components: []string{"veth", "forwarding"}}
-	bridge := stat.Step{Network: "ladder/bridge", Adds: "a bridge", Components: []string{"bridge"}}
-	gateway := stat.Step{Network: "flannel/host-gw", Adds: "netfilter's hooks at the bridge", Components: []string{"netfilter"}}
+func ladders(network string) []dataset.Step {
+	direct := dataset.Step{Network: "calico/direct", Adds: "veth pairs, forwarding", Components: []string{"veth", "forwarding"}}
+	bridge := dataset.Step{Network: "ladder/bridge", Adds: "a bridge", Components: []string{"bridge"}}
+	gateway := dataset.Step{Network: "flannel/host-gw", Adds: "netfilter's hooks at the bridge", Components: []string{"netfilter"}}
 	switch network {
 	case "calico/direct-policy":
-		return []stat.Step{direct, {Network: network, Adds: "the policy's rules", Components: []string{"netfilter"}}}
+		return []dataset.Step{direct, {Network: network, Adds: "the policy's rules", Components: []string{"netfilter"}}}
 	case "flannel/host-gw":
-		return []stat.Step{direct, bridge, gateway}
+		return []dataset.Step{direct, bridge, gateway}
 	case "flannel/vxlan":
-		return []stat.Step{direct, bridge, gateway, {Network: network, Adds: "VXLAN", Components: []string{"encapsulation"}}}
+		return []dataset.Step{direct, bridge, gateway, {Network: network, Adds: "VXLAN", Components: []string{"encapsulation"}}}
 	}
 	return nil
 }

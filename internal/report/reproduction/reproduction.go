@@ -14,7 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report/format"
 	"github.com/cnibench/cnibench/internal/report/page"
 	"github.com/cnibench/cnibench/internal/report/screen"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -333,7 +333,7 @@ func ourWords(e paper.Entry) string {
 
 // shareWords is a share of the row of reference in brackets; nothing where it is
 // that row.
-func shareWords(published *float64, ours *stat.Estimate) string {
+func shareWords(published *float64, ours *estimate.Estimate) string {
 	switch {
 	case published != nil && *published != 1:
 		return fmt.Sprintf(" (%.0f %%)", 100**published)

@@ -10,15 +10,15 @@ import (
 	"github.com/cnibench/cnibench/internal/report/reporttest"
 	"github.com/cnibench/cnibench/internal/report/screen"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
 
 func ptr(v float64) *float64 { return &v }
 
-func interval(low, value, high float64) stat.Estimate {
-	return stat.Estimate{Value: value, Low: &low, High: &high, N: 5, Confidence: 0.95, Method: stat.GeometricMean}
+func interval(low, value, high float64) estimate.Estimate {
+	return estimate.Estimate{Value: value, Low: &low, High: &high, N: 5, Confidence: 0.95, Method: estimate.GeometricMean}
 }
 
 // reproduction has every verdict, a table with a row that cannot be right, a
@@ -29,12 +29,12 @@ func reproduction() paper.Reproduction {
 	claim := func(id, published string) paper.Claim {
 		return paper.Claim{ID: id, Kind: "finding", Quote: "as it is printed", Where: "Table 1", Published: published, Metric: "latency_mean_seconds", Relation: "greater"}
 	}
-	pair := func(w paper.Outcome, e stat.Estimate) paper.Pair {
+	pair := func(w paper.Outcome, e estimate.Estimate) paper.Pair {
 		return paper.Pair{Left: left, Right: &right, Metric: "latency_mean_seconds", Value: e, Outcome: w}
 	}
 	known := claim("faster", "It is faster.")
 	known.Known = "One machine."
-	ours := func(v float64) *stat.Estimate { e := interval(v*0.98, v, v*1.02); return &e }
+	ours := func(v float64) *estimate.Estimate { e := interval(v*0.98, v, v*1.02); return &e }
 	return paper.Reproduction{
 		Publication: paper.Publication{ID: "made", Title: "A <study>", Authors: []string{"A", "B"}, Year: 2026, PublishedIn: "a journal"},
 		Cut:         true, Confidence: 0.95, Blocks: 5, Dir: "results/made", Version: "test",

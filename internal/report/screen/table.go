@@ -163,7 +163,7 @@ func (sc Screen) textColumns(t page.Table, widths []int, from, to, bars int) []s
 				s = sc.shade(sc.bar(*r[i].Value/most, bars), r[i].Shade) + " " + pad(s, widths[i], t.Columns[i].Number)
 				room = -1
 			}
-			if room < 0 { // the bar is there: all is padded
+			if room < 0 { // there is a bar: all is padded
 				b.WriteString(ColumnGap + s)
 				continue
 			}

@@ -6,7 +6,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report/page"
 )
 
-// A table that is wider than the screen is broken before columns that stand alone,
+// A table that is wider than the screen is broken before columns that are joined to none,
 // and a group that is itself too wide is broken inside.
 func TestBreakAfter(t *testing.T) {
 	tab := page.Table{Columns: []page.Column{{}, {}, {Joined: true}, {}, {Joined: true}, {Joined: true}}}

@@ -7,7 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/page"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -57,7 +57,7 @@ func intervals(d *report.Document, g *report.Group, t result.Cell, m unit.Metric
 	return tab
 }
 
-func intervalField(m unit.Metric, e stat.Estimate) page.Field {
+func intervalField(m unit.Metric, e estimate.Estimate) page.Field {
 	if low, high, ok := e.Interval(); ok {
 		return page.Text(m.FormatInterval(low, high))
 	}
@@ -67,7 +67,7 @@ func intervalField(m unit.Metric, e stat.Estimate) page.Field {
 	return page.Text("none")
 }
 
-func barField(m unit.Metric, e stat.Estimate, most float64) page.Field {
+func barField(m unit.Metric, e estimate.Estimate, most float64) page.Field {
 	if most <= 0 {
 		return page.Text("")
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/page"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/rank"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -123,12 +124,12 @@ func lone(d *report.Document, g *report.Group, t result.Cell) string {
 }
 
 // givesOf is an efficiency in words.
-func givesOf(c stat.CellSummary) string {
+func givesOf(c summary.Cell) string {
 	return "gives " + report.Ratio(*c.Efficiency) + " of the bare network"
 }
 
 // figure is the value that a network is judged by, in words.
-func figure(d *report.Document, c stat.CellSummary) string {
+func figure(d *report.Document, c summary.Cell) string {
 	if c.Efficiency != nil {
 		s := givesOf(c)
 		if c.Efficiency.Value > 1 && c.Loss != nil && c.Loss.Value > 0 {
@@ -145,8 +146,8 @@ func figure(d *report.Document, c stat.CellSummary) string {
 }
 
 // order says who leads, who is last, and who is tied.
-func order(d *report.Document, g *report.Group, t result.Cell, r stat.Ranking) string {
-	var first, last []stat.Ranked
+func order(d *report.Document, g *report.Group, t result.Cell, r rank.Ranking) string {
+	var first, last []rank.Ranked
 	var busy []string
 	for _, n := range r.Ranked {
 		if n.Rank == 1 {
@@ -185,7 +186,7 @@ func order(d *report.Document, g *report.Group, t result.Cell, r stat.Ranking) s
 }
 
 // TieWords names each set of tied networks.
-func TieWords(d *report.Document, r stat.Ranking) []string {
+func TieWords(d *report.Document, r rank.Ranking) []string {
 	var out []string
 	for _, set := range report.Ties(r) {
 		out = append(out, report.And(d.Names(set)))
@@ -194,8 +195,8 @@ func TieWords(d *report.Document, r stat.Ranking) []string {
 }
 
 // rankedFigure is the figure of a ranked network: efficiency, where the
-// ranking is by the metric that it is of.
-func rankedFigure(d *report.Document, g *report.Group, t result.Cell, r stat.Ranking, n stat.Ranked) string {
+// ranking is by its metric.
+func rankedFigure(d *report.Document, g *report.Group, t result.Cell, r rank.Ranking, n rank.Ranked) string {
 	c, ok := g.Cell(n.Network, t)
 	if ok && r.Metric == c.Primary {
 		return figure(d, c)
@@ -221,7 +222,7 @@ func Progress(d *report.Document) []string {
 		return nil
 	}
 	var open, unknown, all int
-	var most stat.CellSummary
+	var most summary.Cell
 	for _, s := range d.Analysis.Cells {
 		if s.Cell.IsBaseline() || s.OK == 0 {
 			continue
@@ -255,7 +256,7 @@ func Progress(d *report.Document) []string {
 	return []string{s + " Raise sampling." + raise + ", or set a wider target."}
 }
 
-func more(s stat.CellSummary) int { return max(0, s.Progress.BlocksNeeded-s.Progress.Blocks) }
+func more(s summary.Cell) int { return max(0, s.Progress.BlocksNeeded-s.Progress.Blocks) }
 
 // label names a traffic and what it is judged by.
 func label(g *report.Group, t result.Cell) string {

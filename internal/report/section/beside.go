@@ -7,7 +7,8 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/page"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 )
 
 // beside is the bars that publications show: every network beside the bare
@@ -86,14 +87,14 @@ func barChart(d *report.Document, g *report.Group, f family, rows []report.Entry
 }
 
 // BarEstimate prefers merged histograms, as the latency section does.
-func BarEstimate(s stat.CellSummary, metric string) (stat.Estimate, bool) {
+func BarEstimate(s summary.Cell, metric string) (estimate.Estimate, bool) {
 	if strings.HasPrefix(metric, "latency_") {
 		return LatencyOf(s, metric)
 	}
 	return report.AbsoluteOf(s, metric)
 }
 
-// MessageName is a message size as a place along an axis.
+// MessageName is a message size as a position along an axis.
 func MessageName(t result.Cell) string {
 	switch {
 	case t.MessageBytes == 0:

@@ -7,7 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/page"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -53,7 +53,7 @@ type WorkCosts struct {
 // shown for amounts that people can picture.
 func CostsByWork() []WorkCosts {
 	var out []WorkCosts
-	for _, m := range stat.Derived() {
+	for _, m := range dataset.Derived() {
 		name := m.Name[strings.LastIndex(m.Name, "_per_")+len("_per_"):]
 		if len(out) == 0 || out[len(out)-1].Name != name {
 			out = append(out, WorkCosts{Name: name})

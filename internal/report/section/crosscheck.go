@@ -10,11 +10,12 @@ import (
 	"github.com/cnibench/cnibench/internal/report/page"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // crossPair is a native traffic and a published tool's, with a check for each
-// network and place that has both.
+// network and situation that has both.
 type crossPair struct {
 	native, classic result.Cell // of the first of them
 	metric          unit.Metric
@@ -43,9 +44,9 @@ func (p crossPair) name() string {
 }
 
 // CellAt names where a cell was measured: its network, and what differs between
-// the places of the report.
+// the situations of the report.
 func CellAt(d *report.Document, c result.Cell) string {
-	if s := d.Short(report.PlaceOf(c)); s != "" {
+	if s := d.Short(report.SituationOf(c)); s != "" {
 		return d.Name(c.Network) + " " + s
 	}
 	return d.Name(c.Network)
@@ -107,12 +108,12 @@ func roundTripTable(d *report.Document) *page.Element {
 		t.Rows = append(t.Rows, []page.Field{page.NameOf(r.Cell.Traffic()+", "+CellAt(d, r.Cell), r.Cell), {Text: report.Ratio(r.Product), Value: &r.Product.Value},
 			intervalField(asRatio(), r.Product), page.Text(fmt.Sprint(r.Product.N)), page.Text(RoundTripWord(r))})
 	}
-	t.Notes = []string{fmt.Sprintf("ok: within %g %% of 100 %%. Near 50 %% a tool tells one-way times; below 100 %% the client waits between transactions.", 100*stat.RoundTripTolerance)}
+	t.Notes = []string{fmt.Sprintf("ok: within %g %% of 100 %%. Near 50 %% a tool tells one-way times; below 100 %% the client waits between transactions.", 100*summary.RoundTripTolerance)}
 	return &page.Element{Table: t}
 }
 
 // RoundTripWord is the verdict of a check, in words.
-func RoundTripWord(r stat.RoundTripCheck) string {
+func RoundTripWord(r summary.RoundTripCheck) string {
 	if r.OK {
 		return "ok"
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/page"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 )
 
 // efficiency is one table per group: networks × traffics. A traffic without a
@@ -52,7 +52,7 @@ func EfficiencyTable(d *report.Document, g *report.Group) *page.Table {
 		t.Rows = append(t.Rows, baselineRow(d, g, cluster, name))
 	}
 	if ranked {
-		t.Notes = append(t.Notes, "Behind a figure: its rank; 1–3 means 1st, 2nd or 3rd: the networks are tied.")
+		t.Notes = append(t.Notes, "Behind a figure: its rank; 1st–3rd means 1st, 2nd or 3rd: the networks are tied.")
 	}
 	return t
 }
@@ -66,7 +66,7 @@ func efficiencyField(d *report.Document, g *report.Group, network string, traffi
 		return page.Text(report.StateOf(s))
 	case s.Efficiency != nil:
 		e := *s.Efficiency
-		c := page.Field{Text: report.Ratio(e), Value: &e.Value, Shade: page.ShadeOf(e.Value), Rank: rank(g, network, traffic)}
+		c := page.Field{Text: report.Ratio(e), Value: &e.Value, Shade: page.ShadeOf(e.Value), Rank: rankIn(g, network, traffic)}
 		if _, _, ok := e.Interval(); !ok {
 			c.Text += fmt.Sprintf(" (n=%d)", e.N)
 		}
@@ -77,12 +77,12 @@ func efficiencyField(d *report.Document, g *report.Group, network string, traffi
 	return absoluteField(s, s.Primary)
 }
 
-// linkRank stands for a place where all fill the link.
+// linkRank replaces the rank where all networks fill the link.
 const linkRank = "link"
 
-// rank is the place of a network among its like; linkRank says that all fill the
-// link and have no places.
-func rank(g *report.Group, network string, traffic result.Cell) string {
+// rankIn is the rank of a network among those of its group; linkRank where all fill the
+// link and cannot be ranked.
+func rankIn(g *report.Group, network string, traffic result.Cell) string {
 	for _, r := range g.Rankings[traffic] {
 		if len(r.Ranked) < 2 {
 			continue
@@ -92,7 +92,7 @@ func rank(g *report.Group, network string, traffic result.Cell) string {
 		}
 		for _, n := range r.Ranked {
 			if n.Network == network {
-				return places(n)
+				return ranks(n.Rank, n.RankTo)
 			}
 		}
 	}
@@ -117,19 +117,11 @@ func baselineRow(d *report.Document, g *report.Group, cluster, name string) []pa
 }
 
 // absoluteField is a metric's value in its own unit.
-func absoluteField(s stat.CellSummary, metric string) page.Field {
+func absoluteField(s summary.Cell, metric string) page.Field {
 	e, ok := s.Absolute[metric]
 	if !ok {
 		return page.Text("")
 	}
 	m, _ := report.FindMetric(metric)
 	return page.Field{Text: m.Format(e.Value, report.Halfwidth(e)), Value: &e.Value}
-}
-
-// places says the places that a ranked network may hold: "2", "2–4".
-func places(r stat.Ranked) string {
-	if r.RankTo > r.Rank {
-		return fmt.Sprintf("%d–%d", r.Rank, r.RankTo)
-	}
-	return fmt.Sprint(r.Rank)
 }

@@ -100,7 +100,7 @@ func networkFacts(d *report.Document) *page.Table {
 	return t
 }
 
-// placeFacts is one row for each value of each thing that the places said of
+// placeFacts is one row for each value of each thing that the places reported
 // themselves, with the places that said so.
 func placeFacts(d *report.Document) *page.Table {
 	t := &page.Table{Caption: "Places", Columns: []page.Column{{Head: "what", Wide: true}, {Head: "value"}, {Head: "where", Wide: true}}}

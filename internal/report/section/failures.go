@@ -7,7 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/page"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 )
 
 // failures is every cell of which something is missing, and why.
@@ -18,11 +18,11 @@ func failures(d *report.Document) []page.Element {
 	if len(d.Groups) > 1 {
 		tab.Columns = append(tab.Columns, page.Column{Head: "where", Wide: true})
 	}
-	add := func(s stat.CellSummary, reason string) {
+	add := func(s summary.Cell, reason string) {
 		row := []page.Field{page.NameOf(d.Name(s.Cell.Network), s.Cell), page.Text(s.Cell.Traffic()), page.Text(report.StateOf(s)), page.Text(reason),
 			page.Text(fmt.Sprint(s.Failed)), page.Text(fmt.Sprint(s.Recovered)), page.Text(fmt.Sprint(s.OK))}
 		if len(d.Groups) > 1 {
-			row = append(row, page.Text(d.Short(report.PlaceOf(s.Cell))))
+			row = append(row, page.Text(d.Short(report.SituationOf(s.Cell))))
 		}
 		tab.Rows = append(tab.Rows, row)
 	}
@@ -32,7 +32,7 @@ func failures(d *report.Document) []page.Element {
 		}
 	}
 	for _, c := range d.Unmeasured {
-		add(stat.CellSummary{Cell: c}, NoRecord)
+		add(summary.Cell{Cell: c}, NoRecord)
 	}
 	if len(tab.Rows) == 0 && len(d.Analysis.Cells) == 0 {
 		return nil // "nothing was measured" is the answer
@@ -48,7 +48,7 @@ const NoRecord = "planned, but there is no record of it: the run was stopped bef
 
 // WhyMissing says why a cell is failed, in part failed, or unsupported; "" for
 // one that is whole.
-func WhyMissing(s stat.CellSummary) string {
+func WhyMissing(s summary.Cell) string {
 	var parts []string
 	if s.Unsupported != "" {
 		parts = append(parts, s.Unsupported)

@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/page"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 )
 
 // flames draws, for each traffic, the stacks of every network: one chart, in
@@ -30,7 +30,7 @@ func flames(d *report.Document) []page.Element {
 		}
 	}
 	if len(out) > 0 {
-		out = slices.Insert(out, 0, page.Para("Each function stands below the one that called it and is as wide as the CPU time that it and all below it took, both ends together. "+
+		out = slices.Insert(out, 0, page.Para("Each function is below the one that called it and is as wide as the CPU time that it and all below it took, both ends together. "+
 			"Its colour is the component that its own time belongs to. What is at the same place and as wide in all networks is not the network. "+
 			"Choose a function to look into it; with the keyboard the arrows go from function to function, Enter looks into one and Escape back. "+
 			"Time of other programs is left out."))
@@ -70,7 +70,7 @@ func flamesAlike(d *report.Document) []page.Element {
 			if kinds[kind] == nil {
 				order = append(order, kind)
 			}
-			kinds[kind] = append(kinds[kind], report.Entry{Name: name, Summary: stat.CellSummary{Cell: x.Cell}})
+			kinds[kind] = append(kinds[kind], report.Entry{Name: name, Summary: summary.Cell{Cell: x.Cell}})
 		}
 	}
 	out := []page.Element{page.Para("A campaign of so many cells has " + d.Flames.Alike + " in one graph.")}

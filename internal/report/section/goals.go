@@ -8,7 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/page"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/stat/rank"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -23,24 +24,41 @@ func goals(d *report.Document) []page.Element {
 		out = append(out, page.Para(s))
 	}
 	if t := GoalTable(d, d.Analysis.Goals); t != nil {
-		out = append(out, page.Element{Table: t})
+		out = append(out, page.Element{Table: rankSecond(t)})
 	}
 	for _, t := range FactorTables(d) {
-		out = append(out, page.Element{Table: t})
+		out = append(out, page.Element{Table: rankSecond(t)})
 	}
 	out = append(out, page.List(append(GoalSentences(d), leftOut(d)...)))
 	for _, scope := range otherScopes(d) {
 		t := GoalTable(d, scope)
 		t.Caption = report.Capital(scopeWords(scope[0].Settings))
-		out = append(out, page.Element{Table: t})
+		out = append(out, page.Element{Table: rankSecond(t)})
 	}
 	return out
 }
 
+// rankSecond moves the ranks of a table from the last column to the one after the names:
+// a phone shows it without scrolling.
+func rankSecond(t *page.Table) *page.Table {
+	last := len(t.Columns) - 1
+	if t.Columns[last].Head != rankHead {
+		return t
+	}
+	t.Columns = slices.Insert(t.Columns[:last:last], 1, t.Columns[last])
+	for i, row := range t.Rows {
+		t.Rows[i] = slices.Insert(row[:last:last], 1, row[last])
+	}
+	return t
+}
+
+// rankHead is the heading of a column of ranks.
+const rankHead = "rank"
+
 // natural is an efficiency as a ratio in the metric's own direction: a network
 // with half the efficiency in latency has round trips twice as long.
-func natural(g stat.Goal, e stat.Estimate) stat.Estimate {
-	if g == stat.Bandwidth {
+func natural(g rank.Goal, e estimate.Estimate) estimate.Estimate {
+	if g == rank.Bandwidth {
 		return e
 	}
 	out := e
@@ -54,23 +72,23 @@ func natural(g stat.Goal, e stat.Estimate) stat.Estimate {
 
 // Change says what a goal's figure changes, in the figure's own direction:
 // "-24 % ±2", "+31 % ±2".
-func Change(g stat.Goal, e stat.Estimate) string {
+func Change(g rank.Goal, e estimate.Estimate) string {
 	n := natural(g, e)
 	return unit.Change(n.Value, report.Halfwidth(n))
 }
 
 // changeField is a change in a table; its value is a ratio less one.
-func changeField(g stat.Goal, e stat.Estimate) page.Field {
+func changeField(g rank.Goal, e estimate.Estimate) page.Field {
 	v := natural(g, e).Value - 1
 	return page.Field{Text: Change(g, e), Value: &v}
 }
 
 // goalHead names the figure of a goal as a column.
-func goalHead(g stat.Goal, settings []stat.Setting) string {
+func goalHead(g rank.Goal, settings []rank.Setting) string {
 	switch g {
-	case stat.Bandwidth:
+	case rank.Bandwidth:
 		return "throughput"
-	case stat.Latency:
+	case rank.Latency:
 		return "round trip"
 	}
 	if len(settings) > 0 {
@@ -82,11 +100,11 @@ func goalHead(g stat.Goal, settings []stat.Setting) string {
 }
 
 // HeadOfGoal names the figure of a ranking as a column.
-func HeadOfGoal(g stat.GoalRanking) string { return goalHead(g.Goal, g.Settings) }
+func HeadOfGoal(g rank.GoalRanking) string { return goalHead(g.Goal, g.Settings) }
 
 // rankGoal is the goal whose ranks the table shows: the first that can rank;
 // nil where none can.
-func rankGoal(all []stat.GoalRanking) *stat.GoalRanking {
+func rankGoal(all []rank.GoalRanking) *rank.GoalRanking {
 	for i, g := range all {
 		if len(g.Ranked) > 1 && !g.LinkBound {
 			return &all[i]
@@ -116,9 +134,9 @@ func ranks(from, to int) string {
 }
 
 // goalOptions are the options of rankings, in the order of the one that ranks.
-func goalOptions(all []stat.GoalRanking) []stat.Option {
-	var out []stat.Option
-	add := func(g stat.GoalRanking) {
+func goalOptions(all []rank.GoalRanking) []rank.Option {
+	var out []rank.Option
+	add := func(g rank.GoalRanking) {
 		for _, r := range g.Ranked {
 			if !slices.Contains(out, r.Option) {
 				out = append(out, r.Option)
@@ -142,7 +160,7 @@ func goalOptions(all []stat.GoalRanking) []stat.Option {
 }
 
 // GoalTable is options × goals with one column of ranks; nil without goals.
-func GoalTable(d *report.Document, all []stat.GoalRanking) *page.Table {
+func GoalTable(d *report.Document, all []rank.GoalRanking) *page.Table {
 	if len(all) == 0 {
 		return nil
 	}
@@ -152,7 +170,7 @@ func GoalTable(d *report.Document, all []stat.GoalRanking) *page.Table {
 	}
 	by := rankGoal(all)
 	if by != nil {
-		t.Columns = append(t.Columns, page.Column{Head: "rank"})
+		t.Columns = append(t.Columns, page.Column{Head: rankHead})
 	}
 	for _, o := range goalOptions(all) {
 		row := []page.Field{page.NameOf(d.Option(o), report.OfNetwork(o.Network, o.Cluster))}
@@ -167,7 +185,7 @@ func GoalTable(d *report.Document, all []stat.GoalRanking) *page.Table {
 	return t
 }
 
-func rankOf(g stat.GoalRanking, o stat.Option) string {
+func rankOf(g rank.GoalRanking, o rank.Option) string {
 	for _, r := range g.Ranked {
 		if r.Option == o {
 			return ranks(r.Rank, r.RankTo)
@@ -176,7 +194,7 @@ func rankOf(g stat.GoalRanking, o stat.Option) string {
 	return "not ranked"
 }
 
-func goalField(g stat.GoalRanking, o stat.Option) page.Field {
+func goalField(g rank.GoalRanking, o rank.Option) page.Field {
 	for _, r := range g.Ranked {
 		if r.Option != o {
 			continue
@@ -193,7 +211,7 @@ func goalField(g stat.GoalRanking, o stat.Option) page.Field {
 }
 
 // ShownGoal is the figure of a rank: against the base, or else the first.
-func ShownGoal(g stat.GoalRanking, r stat.GoalRanked) *stat.Estimate {
+func ShownGoal(g rank.GoalRanking, r rank.GoalRanked) *estimate.Estimate {
 	if g.Base != nil {
 		return r.Efficiency
 	}
@@ -204,11 +222,11 @@ func ShownGoal(g stat.GoalRanking, r stat.GoalRanked) *stat.Estimate {
 func GoalSentences(d *report.Document) []string {
 	all := d.Analysis.Goals
 	var worse []string
-	for _, g := range []stat.Goal{stat.Bandwidth, stat.Latency, stat.CPU} {
-		shown := slices.ContainsFunc(all, func(r stat.GoalRanking) bool { return r.Goal == g }) ||
-			slices.ContainsFunc(d.Analysis.Factors, func(r stat.FactorRanking) bool { return r.Goal == g })
+	for _, g := range []rank.Goal{rank.Bandwidth, rank.Latency, rank.CPU} {
+		shown := slices.ContainsFunc(all, func(r rank.GoalRanking) bool { return r.Goal == g }) ||
+			slices.ContainsFunc(d.Analysis.Factors, func(r rank.FactorRanking) bool { return r.Goal == g })
 		if shown {
-			worse = append(worse, map[stat.Goal]string{stat.Bandwidth: "less throughput", stat.Latency: "longer round trips", stat.CPU: "more CPU"}[g])
+			worse = append(worse, map[rank.Goal]string{rank.Bandwidth: "less throughput", rank.Latency: "longer round trips", rank.CPU: "more CPU"}[g])
 		}
 	}
 	if len(worse) == 0 {
@@ -246,10 +264,10 @@ func placementSentence(d *report.Document) []string {
 }
 
 // rankSentences say what the ranks are by, and where another figure ranks otherwise.
-func rankSentences(d *report.Document, by stat.GoalRanking) []string {
+func rankSentences(d *report.Document, by rank.GoalRanking) []string {
 	var out []string
 	s := "Ranked by " + HeadOfGoal(by) + "."
-	if d.Analysis.Goals[0].LinkBound && by.Goal != stat.Bandwidth {
+	if d.Analysis.Goals[0].LinkBound && by.Goal != rank.Bandwidth {
 		s = "All networks fill the link, so throughput cannot rank them; ranked by " + HeadOfGoal(by) + "."
 	}
 	var as []string
@@ -271,7 +289,7 @@ func rankSentences(d *report.Document, by stat.GoalRanking) []string {
 	return append([]string{s}, out...)
 }
 
-func sameRanks(a, b stat.GoalRanking) bool {
+func sameRanks(a, b rank.GoalRanking) bool {
 	for _, r := range a.Ranked {
 		if rankOf(b, r.Option) != ranks(r.Rank, r.RankTo) {
 			return false
@@ -281,12 +299,12 @@ func sameRanks(a, b stat.GoalRanking) bool {
 }
 
 // tied tells whether no option was shown to be better than another.
-func tied(g stat.GoalRanking) bool {
-	return !slices.ContainsFunc(g.Ranked, func(r stat.GoalRanked) bool { return r.Rank != 1 || r.RankTo != len(g.Ranked) })
+func tied(g rank.GoalRanking) bool {
+	return !slices.ContainsFunc(g.Ranked, func(r rank.GoalRanked) bool { return r.Rank != 1 || r.RankTo != len(g.Ranked) })
 }
 
 // leaders says which options lead by a goal.
-func leaders(d *report.Document, g stat.GoalRanking) string {
+func leaders(d *report.Document, g rank.GoalRanking) string {
 	if tied(g) {
 		return "all are tied: no significant difference."
 	}
@@ -326,14 +344,14 @@ func leftOut(d *report.Document) []string {
 
 // absentGoals names the figures that were not measured, with the cure.
 func absentGoals(d *report.Document) []string {
-	cure := map[stat.Goal]string{
-		stat.Bandwidth: "Throughput was not measured; add tcp_stream to the workloads.",
-		stat.Latency:   "Round trips were not measured; add tcp_rr to the workloads.",
-		stat.CPU:       "CPU was not measured; cnibench doctor shows which probes work on this machine.",
+	cure := map[rank.Goal]string{
+		rank.Bandwidth: "Throughput was not measured; add tcp_stream to the workloads.",
+		rank.Latency:   "Round trips were not measured; add tcp_rr to the workloads.",
+		rank.CPU:       "CPU was not measured; cnibench doctor shows which probes work on this machine.",
 	}
 	var out []string
-	for _, want := range []stat.Goal{stat.Bandwidth, stat.Latency, stat.CPU} {
-		if len(d.Analysis.Goals) > 0 && !slices.ContainsFunc(d.Analysis.Goals, func(g stat.GoalRanking) bool { return g.Goal == want }) {
+	for _, want := range []rank.Goal{rank.Bandwidth, rank.Latency, rank.CPU} {
+		if len(d.Analysis.Goals) > 0 && !slices.ContainsFunc(d.Analysis.Goals, func(g rank.GoalRanking) bool { return g.Goal == want }) {
 			out = append(out, cure[want])
 		}
 	}

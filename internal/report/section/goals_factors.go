@@ -7,7 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/page"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/rank"
 )
 
 // factorName is a factor as a heading.
@@ -33,7 +33,7 @@ func levelName(factor, level string) string {
 func FactorTables(d *report.Document) []*page.Table {
 	var out []*page.Table
 	for _, name := range factorNames(d) {
-		of := slices.DeleteFunc(slices.Clone(d.Analysis.Factors), func(r stat.FactorRanking) bool { return r.Factor != name })
+		of := slices.DeleteFunc(slices.Clone(d.Analysis.Factors), func(r rank.FactorRanking) bool { return r.Factor != name })
 		out = append(out, factorTable(d, name, of))
 	}
 	return out
@@ -51,9 +51,9 @@ func factorNames(d *report.Document) []string {
 }
 
 // factorTable is levels × goals; ranks are those of the first goal.
-func factorTable(d *report.Document, name string, of []stat.FactorRanking) *page.Table {
+func factorTable(d *report.Document, name string, of []rank.FactorRanking) *page.Table {
 	t := &page.Table{Columns: []page.Column{{Head: factorName(name)}}}
-	var settings []stat.Setting
+	var settings []rank.Setting
 	var levels []string
 	for _, r := range of {
 		settings = append(settings, r.Settings...)
@@ -64,23 +64,23 @@ func factorTable(d *report.Document, name string, of []stat.FactorRanking) *page
 			}
 		}
 	}
-	t.Columns = append(t.Columns, page.Column{Head: "rank"})
+	t.Columns = append(t.Columns, page.Column{Head: rankHead})
 	t.Caption = report.Capital(factorName(name)) + " compared with " + levelName(name, of[0].Levels[0].Level) + " (" + d.Name(of[0].Network) + ", " + scopeWords(settings) + ")"
 	for _, level := range levels {
 		row := []page.Field{page.Text(levelName(name, level))}
-		rank := "not ranked"
+		place := "not ranked"
 		for i, r := range of {
-			at := slices.IndexFunc(r.Levels, func(l stat.Level) bool { return l.Level == level })
+			at := slices.IndexFunc(r.Levels, func(l rank.Level) bool { return l.Level == level })
 			if at < 0 {
 				row = append(row, page.Text("not measured"))
 				continue
 			}
 			row = append(row, levelField(r, at))
 			if i == 0 {
-				rank = ranks(r.Levels[at].Rank, r.Levels[at].RankTo)
+				place = ranks(r.Levels[at].Rank, r.Levels[at].RankTo)
 			}
 		}
-		t.Rows = append(t.Rows, append(row, page.Text(rank)))
+		t.Rows = append(t.Rows, append(row, page.Text(place)))
 	}
 	if len(of) > 1 {
 		t.Notes = append(t.Notes, "Ranked by "+goalHead(of[0].Goal, of[0].Settings)+".")
@@ -88,7 +88,7 @@ func factorTable(d *report.Document, name string, of []stat.FactorRanking) *page
 	return t
 }
 
-func levelField(r stat.FactorRanking, at int) page.Field {
+func levelField(r rank.FactorRanking, at int) page.Field {
 	switch e := r.Levels[at].AgainstReference; {
 	case at == 0:
 		return page.Text("reference")

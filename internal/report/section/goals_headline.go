@@ -8,7 +8,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/rank"
 )
 
 // Headline says what was compared with what, and how it was measured:
@@ -38,7 +38,7 @@ func Headline(d *report.Document) string {
 
 // compared says what was compared with what.
 func compared(d *report.Document) string {
-	networks, baseline := map[stat.Option]bool{}, false
+	networks, baseline := map[rank.Option]bool{}, false
 	one := ""
 	for _, s := range d.Analysis.Cells {
 		switch {
@@ -47,7 +47,7 @@ func compared(d *report.Document) string {
 			baseline = true
 		default:
 			one = d.Name(s.Cell.Network)
-			networks[stat.Option{Network: result.OneName(s.Cell.Network), Cluster: s.Cell.Cluster}] = true
+			networks[rank.Option{Network: result.OneName(s.Cell.Network), Cluster: s.Cell.Cluster}] = true
 		}
 	}
 	what := report.Count(len(networks), "pod network", "pod networks")
@@ -100,7 +100,7 @@ func duration(t time.Duration) string {
 
 // SettingLine names what the headline figures cover; "" where there are none.
 func SettingLine(d *report.Document) string {
-	var settings []stat.Setting
+	var settings []rank.Setting
 	for _, g := range d.Analysis.Goals {
 		settings = append(settings, g.Settings...)
 	}
@@ -112,13 +112,13 @@ func SettingLine(d *report.Document) string {
 
 // scopeWords names settings: "between nodes, pod-to-pod, tcp_stream 1472 and
 // 9000 B, tcp_rr 64 B, MTU 1500".
-func scopeWords(settings []stat.Setting) string {
-	var places []string
+func scopeWords(settings []rank.Setting) string {
+	var ways []string
 	traffics := map[string][]string{}
 	for _, s := range settings {
-		p := placeWords(s.Cell)
-		if !slices.Contains(places, p) {
-			places = append(places, p)
+		p := pathWords(s.Cell)
+		if !slices.Contains(ways, p) {
+			ways = append(ways, p)
 		}
 		t := trafficWords(s.Cell, settings)
 		if !slices.Contains(traffics[p], t) {
@@ -126,14 +126,14 @@ func scopeWords(settings []stat.Setting) string {
 		}
 	}
 	var out []string
-	for _, p := range places {
+	for _, p := range ways {
 		out = append(out, p+": "+strings.Join(traffics[p], ", "))
 	}
 	return strings.Join(out, "; ")
 }
 
-// placeWords is where a cell's traffic goes, in words.
-func placeWords(c result.Cell) string {
+// pathWords is where a cell's traffic goes, in words.
+func pathWords(c result.Cell) string {
 	parts := []string{"between nodes"}
 	if c.Placement == result.IntraHost {
 		parts[0] = "inside a node"
@@ -150,7 +150,7 @@ func placeWords(c result.Cell) string {
 
 // trafficWords is a cell's traffic with all message sizes and streams that the
 // settings have of it: "tcp_stream 1472 and 9000 B".
-func trafficWords(c result.Cell, settings []stat.Setting) string {
+func trafficWords(c result.Cell, settings []rank.Setting) string {
 	bare := func(c result.Cell) result.Cell {
 		c.MessageBytes, c.ResponseBytes, c.Streams = 0, 0, 0
 		return c

@@ -8,13 +8,13 @@ import (
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/rank"
 )
 
 // otherScopes are the rankings that the headline does not cover, those of one
 // path, link, MTU … and workload together.
-func otherScopes(d *report.Document) [][]stat.GoalRanking {
-	var out [][]stat.GoalRanking
+func otherScopes(d *report.Document) [][]rank.GoalRanking {
+	var out [][]rank.GoalRanking
 	at := map[string]int{}
 	for _, g := range d.Analysis.OtherPaths {
 		words := scopeWords(g.Settings)
@@ -59,8 +59,8 @@ func Next(d *report.Document) string {
 	}
 	say := func(argv ...string) string { return exec.Cmd{Argv: argv}.String() }
 	first := ""
-	for _, g := range []stat.Goal{stat.Latency, stat.Bandwidth, stat.CPU} {
-		if first == "" && slices.ContainsFunc(d.Analysis.Goals, func(r stat.GoalRanking) bool { return r.Goal == g && len(r.Ranked) > 1 }) {
+	for _, g := range []rank.Goal{rank.Latency, rank.Bandwidth, rank.CPU} {
+		if first == "" && slices.ContainsFunc(d.Analysis.Goals, func(r rank.GoalRanking) bool { return r.Goal == g && len(r.Ranked) > 1 }) {
 			first = say("cnibench", "recommend", d.Dir, "--for", string(g)) + ", "
 		}
 	}

@@ -6,14 +6,15 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/stat/rank"
 )
 
 // TestNaturalDirection: less throughput is a minus, longer round trips and more
 // CPU are a plus, with the interval in the figure's own direction.
 func TestNaturalDirection(t *testing.T) {
-	half := reporttest.Estimated(0.5, 0.02, 12, stat.GeometricMean) // 0.49 to 0.51
-	for goal, want := range map[stat.Goal]string{stat.Bandwidth: "-50 % ±1", stat.Latency: "+100 % ±4", stat.CPU: "+100 % ±4"} {
+	half := reporttest.Estimated(0.5, 0.02, 12, estimate.GeometricMean) // 0.49 to 0.51
+	for goal, want := range map[rank.Goal]string{rank.Bandwidth: "-50 % ±1", rank.Latency: "+100 % ±4", rank.CPU: "+100 % ±4"} {
 		if got := Change(goal, half); got != want {
 			t.Errorf("%s: %q, want %q", goal, got, want)
 		}
@@ -39,7 +40,7 @@ func TestOtherPathsHaveTables(t *testing.T) {
 	for i := range other.Settings {
 		other.Settings[i].Cell.Placement = result.IntraHost
 	}
-	in.Analysis.OtherPaths = []stat.GoalRanking{other}
+	in.Analysis.OtherPaths = []rank.GoalRanking{other}
 	if n := len(goals(report.New(in))); n != len(goals(report.New(reporttest.Normal())))+1 {
 		t.Errorf("%d elements", n)
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/page"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 )
 
 // ladder is, for each network whose way up from the bare one was measured, what
@@ -23,7 +24,7 @@ func ladder(d *report.Document) []page.Element {
 		}
 		return out
 	}, "What a network costs more than the bare one, in steps: each is a network less the one below it, which lacks one thing, inside the blocks that have all of them. "+
-		"Beside them stands what sampled stacks charge the step's own functions with. A step that makes other code run again costs more than those: a packet in a tunnel goes through IP twice.")
+		"Next to them is what the sampled stacks measured in the step's own functions. A step that makes other code run again costs more than those: a packet in a tunnel goes through IP twice.")
 }
 
 // ladderOf are the blocks of one network's ladder.
@@ -57,7 +58,7 @@ const (
 )
 
 // checksChart draws what CheckTable says.
-func checksChart(l stat.Ladder, of *result.Cell, title string) *page.Chart {
+func checksChart(l summary.Ladder, of *result.Cell, title string) *page.Chart {
 	p := PerWorkOf(l.Work)
 	c := &page.Chart{Kind: page.DrawnBars, Title: title, Of: of, X: page.Axis{Title: "component"}, Y: page.Axis{Title: "more time per " + p.Name, Unit: "s"},
 		Words: "Both ends together, with intervals: what the steps add beside what is seen in the step's own functions."}
@@ -76,10 +77,10 @@ func PartOf(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 
 // StepTable is one step a row, and what they add up to beside what was measured
 // directly.
-func StepTable(l stat.Ladder) *page.Table {
+func StepTable(l summary.Ladder) *page.Table {
 	figures := FiguresOf(l)
 	tab := &page.Table{Columns: []page.Column{{Head: "step", Wide: true}, {Head: "more", Number: true}, {Head: "share", Number: true}}}
-	row := func(what string, e stat.Estimate) {
+	row := func(what string, e estimate.Estimate) {
 		share := ""
 		if l.Sum.Value > 0 && report.Apart(l.Sum) {
 			share = PartOf(e.Value / l.Sum.Value)
@@ -96,20 +97,20 @@ func StepTable(l stat.Ladder) *page.Table {
 
 // LadderRemarks say where the steps do not add up to the direct difference, and
 // which steps they do not separate.
-func LadderRemarks(l stat.Ladder) []string {
+func LadderRemarks(l summary.Ladder) []string {
 	var out []string
 	if low, high, ok := l.Direct.Interval(); ok && (l.Sum.Value < low || l.Sum.Value > high) {
-		out = append(out, fmt.Sprintf("The steps do not add up to the direct difference: they are of the %s that have every network, that is of %s.",
+		out = append(out, fmt.Sprintf("The steps do not add up to the direct difference: they use the %s that have every network, that of all blocks %s.",
 			report.Count(l.Sum.N, "block", "blocks"), report.Count(l.Direct.N, "block", "blocks")))
 	}
-	if slices.ContainsFunc(l.Steps, func(s stat.LadderStep) bool { return len(s.Adds) > 1 }) {
+	if slices.ContainsFunc(l.Steps, func(s summary.LadderStep) bool { return len(s.Adds) > 1 }) {
 		out = append(out, fmt.Sprintf("Not every step was measured apart: ladders: [%s] in the campaign adds the networks between.", l.Steps[len(l.Steps)-1].Network))
 	}
 	return out
 }
 
 // CheckTable compares steps with stacks.
-func CheckTable(l stat.Ladder) *page.Table {
+func CheckTable(l summary.Ladder) *page.Table {
 	p := PerWorkOf(l.Work)
 	tab := &page.Table{Columns: []page.Column{{Head: "time per " + p.Name}, {Head: BySteps, Number: true}, {Head: ByStacks, Number: true}, {Head: "they"}}}
 	for _, c := range l.Checks {
@@ -126,11 +127,11 @@ func CheckTable(l stat.Ladder) *page.Table {
 }
 
 // ComponentWords are the components that a check is of.
-func ComponentWords(c stat.LadderCheck) string { return strings.Join(c.Components, ", ") }
+func ComponentWords(c summary.LadderCheck) string { return strings.Join(c.Components, ", ") }
 
 // DisagreeSentence says what steps cost beside what the stacks see in their own
 // functions, and where else the stacks see them.
-func DisagreeSentence(l stat.Ladder, c stat.LadderCheck) string {
+func DisagreeSentence(l summary.Ladder, c summary.LadderCheck) string {
 	const most = 4
 	p := PerWorkOf(l.Work)
 	var steps []string

@@ -6,7 +6,8 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/page"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -49,7 +50,7 @@ func percentilesChart(g *report.Group, t result.Cell, rows []report.Entry) *page
 }
 
 // LatencyOf prefers the percentile of the merged histograms.
-func LatencyOf(s stat.CellSummary, metric string) (stat.Estimate, bool) {
+func LatencyOf(s summary.Cell, metric string) (estimate.Estimate, bool) {
 	if e, ok := s.Latency[metric]; ok {
 		return e, true
 	}

@@ -52,7 +52,7 @@ func noiseTable(d *report.Document, n stat.NullResult) *page.Table {
 			sees = page.Field{Text: noisePercent(p.Detectable), Value: &p.Detectable}
 		}
 		traffic := p.A.Traffic()
-		if where := d.Short(report.PlaceOf(p.A)); where != "" {
+		if where := d.Short(report.SituationOf(p.A)); where != "" {
 			traffic += ", " + where
 		}
 		t.Rows = append(t.Rows, []page.Field{

@@ -27,7 +27,7 @@ type Section struct {
 // List is every section, in the order of the report.
 func List() []Section {
 	return []Section{
-		{ID: "noise", Title: "What this machine calls different by itself", Build: Noise},
+		{ID: "noise", Title: "This machine's noise", Build: Noise},
 		{ID: "goals", Title: "In short", Build: goals},
 		{ID: "answer", Title: "The answer", Build: answer},
 		{ID: "mesh", Title: "Pairs of nodes", Build: Mesh},
@@ -80,7 +80,7 @@ func seriesOf(e report.Entry) page.Series {
 }
 
 // perTraffic gathers elements for each traffic, under a heading for each group
-// that has any. Above all of them stand words that hold for all.
+// that has any. Words that are true of all come first.
 func perTraffic(d *report.Document, build func(*report.Group, result.Cell) []page.Element, words string) []page.Element {
 	var out []page.Element
 	for _, g := range d.Groups {

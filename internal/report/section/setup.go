@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/page"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
 	"github.com/cnibench/cnibench/internal/unit"
 	"github.com/cnibench/cnibench/internal/workload"
 )
@@ -94,7 +94,7 @@ func pluginsChart(g *report.Group, t result.Cell, rows []report.Entry, verb stri
 	c := &page.Chart{Kind: page.DrawnStack, Title: fmt.Sprintf("%s: CNI %s by plugin", t.Traffic(), verb), Of: g.Of(t), Categories: categoriesOf(rows),
 		Words: "Plugins run one after the other; one that another delegates to (addresses, mostly) is within that one.", X: page.Axis{Title: "time", Unit: "s"}}
 	names := map[string]bool{}
-	timesOf := func(r report.Entry) map[string]stat.Estimate { return r.Summary.Shape.PluginSeconds[verb] }
+	timesOf := func(r report.Entry) map[string]estimate.Estimate { return r.Summary.Shape.PluginSeconds[verb] }
 	for _, r := range rows {
 		for name := range timesOf(r) {
 			names[name] = true

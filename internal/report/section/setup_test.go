@@ -10,6 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report/reporttest"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 )
 
 // TestSetup: where every step was seen they are drawn one by one, else the ADD
@@ -23,7 +24,7 @@ func TestSetup(t *testing.T) {
 	}
 	want := map[string]map[string][2]float64{ // bridge, macvlan
 		"until a pod answers, by step": {
-			"until its device is there": {0.02, 0}, "then until its address": {0.04, 0}, "then until its routes": {0.06, 0}, "then until the plugins end": {0.08, 0},
+			"until its device exists": {0.02, 0}, "then until its address": {0.04, 0}, "then until its routes": {0.06, 0}, "then until the plugins end": {0.08, 0},
 			"CNI ADD, not split into steps": {0, 0.22}, "then until the agent is through": {0.03, 0}, "then until it answers": {0.04, 0.044},
 		},
 		"CNI ADD by plugin": {"bridge": {0.14, 0}, "macvlan": {0, 0.154}, "portmap": {0.05, 0.055}},
@@ -50,7 +51,7 @@ func TestSetup(t *testing.T) {
 	if c := setup(report.New(reporttest.Normal()))[0].Chart; c == nil || c.Missing == "" {
 		t.Error("a campaign without pod_setup does not say so")
 	}
-	if blocks := setup(report.New(report.Input{Analysis: stat.Analysis{Cells: []stat.CellSummary{{Cell: result.Cell{Network: "bridge", Workload: "pod_setup"}, Failed: 1}}}})); blocks[0].Chart == nil || blocks[0].Chart.Missing == "" {
+	if blocks := setup(report.New(report.Input{Analysis: stat.Analysis{Cells: []summary.Cell{{Cell: result.Cell{Network: "bridge", Workload: "pod_setup"}, Failed: 1}}}})); blocks[0].Chart == nil || blocks[0].Chart.Missing == "" {
 		t.Error("failed pods are drawn")
 	}
 }

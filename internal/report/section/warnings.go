@@ -33,7 +33,7 @@ func warnings(d *report.Document) []page.Element {
 		said = append(said, w.What+" ("+report.Count(w.N, "sample", "samples")+")")
 	}
 	if len(said) > 0 {
-		out = append(out, page.Para("What samples say of themselves:"), page.List(said))
+		out = append(out, page.Para("Remarks of samples:"), page.List(said))
 	}
 	if len(out) == 0 {
 		return []page.Element{page.Para("None.")}

@@ -5,7 +5,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/page"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/stat/summary"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -24,12 +25,12 @@ func PerWorkOf(work string) PerWork {
 }
 
 // Say is a time per unit of work, with its half-width.
-func (p PerWork) Say(e stat.Estimate) string {
+func (p PerWork) Say(e estimate.Estimate) string {
 	return unit.Estimate(p.Factor*e.Value, p.Factor*report.Halfwidth(e), "s")
 }
 
 // Plus says a difference with its sign.
-func (p PerWork) Plus(e stat.Estimate) string {
+func (p PerWork) Plus(e estimate.Estimate) string {
 	if e.Value >= 0 {
 		return "+" + p.Say(e)
 	}
@@ -37,12 +38,12 @@ func (p PerWork) Plus(e stat.Estimate) string {
 }
 
 // Field is a time in a table.
-func (p PerWork) Field(e stat.Estimate) page.Field {
+func (p PerWork) Field(e estimate.Estimate) page.Field {
 	return page.Field{Text: p.Say(e), Value: &e.Value}
 }
 
 // Scaled is a time of that unit of work.
-func (p PerWork) Scaled(e stat.Estimate) stat.Estimate {
+func (p PerWork) Scaled(e estimate.Estimate) estimate.Estimate {
 	if low, high, ok := e.Interval(); ok {
 		low, high = p.Factor*low, p.Factor*high
 		e.Low, e.High = &low, &high
@@ -63,18 +64,18 @@ func ComponentLabels() map[string]string {
 // LadderFigures is how a report shows the figures of a ladder, or of a sweep: what they are, and one of them.
 type LadderFigures struct {
 	Label string // "CPU time of both ends per packet"
-	Plus  func(stat.Estimate) string
+	Plus  func(estimate.Estimate) string
 }
 
 // FiguresOf is how the figures of a ladder are shown.
-func FiguresOf(l stat.Ladder) LadderFigures { return FiguresAs(l.Metric, l.Work) }
+func FiguresOf(l summary.Ladder) LadderFigures { return FiguresAs(l.Metric, l.Work) }
 
 // FiguresAs tells a cost by its metric, per unit of work.
 func FiguresAs(metric, work string) LadderFigures {
 	p := PerWorkOf(work)
 	switch {
 	case strings.HasPrefix(metric, "instructions_"):
-		return LadderFigures{"instructions per " + p.Name, func(e stat.Estimate) string {
+		return LadderFigures{"instructions per " + p.Name, func(e estimate.Estimate) string {
 			return signed(e, unit.Estimate(p.Factor*e.Value, p.Factor*report.Halfwidth(e), ""))
 		}}
 	case strings.HasPrefix(metric, "own_"):
@@ -84,7 +85,7 @@ func FiguresAs(metric, work string) LadderFigures {
 }
 
 // signed puts the sign before a difference that has none.
-func signed(e stat.Estimate, text string) string {
+func signed(e estimate.Estimate, text string) string {
 	if e.Value >= 0 {
 		return "+" + text
 	}

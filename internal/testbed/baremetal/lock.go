@@ -25,7 +25,7 @@ import (
 // file elsewhere or name a process to be killed. A lock that the same one holds is of a
 // connection that broke, which the host does not know yet: the process is ended if it is
 // seen to hold this very lock. Of one that nobody comes back for, the host would never
-// know: without a line for some seconds (the third argument) it lets go by itself.
+// know: without a line for some seconds (the third argument) it lets go on its own.
 const holdHost = `command -v flock >/dev/null || { echo "cannot: it has no flock, of util-linux"; exit; }
 d=$(dirname "$1")
 umask 077

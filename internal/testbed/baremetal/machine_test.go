@@ -50,7 +50,7 @@ func owner(dir, name string) int {
 	return 0
 }
 
-// volatile are what the kernel counts or draws by itself under /proc/sys.
+// volatile are what the kernel counts or draws on its own under /proc/sys.
 var volatile = regexp.MustCompile(`^(kernel\.(ns_last_pid|random\.|pty\.nr|sched_domain)|fs\.(dentry-state|file-nr|inode-|nr_open|quota|aio-nr|epoll)|dev\.cdrom|net\.(netfilter\.nf_conntrack_count|ipv4\.route)|vm\.stat_refresh)`)
 
 // settingsOfMachine is all that tuned and the profiles may change here.

@@ -18,7 +18,7 @@ import (
 )
 
 // A kubelet that comes back within the testbed's patience fails no sample. One that
-// does not is waited for once; then samples fail at once, until it is there.
+// does not is waited for once; then samples fail at once, until it is back.
 func TestKubeletIsWaitedForOnce(t *testing.T) {
 	var refuse, tries atomic.Int64
 	c := kubetest.New("a", "b")

@@ -68,6 +68,8 @@ func (c *cluster) support(cell result.Cell) error {
 		return c.supportRanks(cell)
 	case cell.Workload == result.PodSetupName:
 		return fmt.Errorf("pods are added by the cluster's own kubelets: measure %s in the lab", cell.Workload)
+	case cell.Workload == result.ServiceUpdateName:
+		return fmt.Errorf("services are changed by the cluster's own proxies: measure %s in the lab", cell.Workload)
 	case max(from.node, to.node) > len(c.nodes) && cell.IsPair():
 		return fmt.Errorf("%s and %s are not both among the nodes that are measured; others: %s", cell.ClientNode, cell.ServerNode, cmp.Or(c.unfit, "none"))
 	case max(from.node, to.node) > len(c.nodes):

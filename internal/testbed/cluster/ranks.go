@@ -15,9 +15,9 @@ var _ testbed.Gatherer = (*Testbed)(nil)
 // rankRole begins the roles of ranks' pods: "rank1" is the first one of a node.
 const rankRole = "rank"
 
-// rankSpots says where the ranks of a cell are: each in a pod of its own. They fill one
+// rankEnds says where the ranks of a cell are: each in a pod of its own. They fill one
 // node after the other, and a path inside one node has all on the first.
-func rankSpots(cell result.Cell) ([]end, error) {
+func rankEnds(cell result.Cell) ([]end, error) {
 	perNode := max(1, cell.RanksPerNode)
 	switch {
 	case cell.Path != result.PathPodToPod && cell.Path != result.PathHostToHost:
@@ -47,7 +47,7 @@ func needNodes(cells []result.Cell) int {
 		if !cell.HasManyEnds() {
 			continue
 		}
-		if ends, err := rankSpots(cell); err == nil {
+		if ends, err := rankEnds(cell); err == nil {
 			most = max(most, ends[len(ends)-1].node)
 		}
 	}
@@ -56,7 +56,7 @@ func needNodes(cells []result.Cell) int {
 
 // wantRanks notes the ends of a cell's ranks, if the nodes are enough for them.
 func (c *cluster) wantRanks(cell result.Cell) {
-	ends, err := rankSpots(cell)
+	ends, err := rankEnds(cell)
 	if err != nil || ends[len(ends)-1].node > len(c.nodes) {
 		return // supportRanks says so
 	}
@@ -67,7 +67,7 @@ func (c *cluster) wantRanks(cell result.Cell) {
 
 // supportRanks says why a cell with ranks cannot be measured here.
 func (c *cluster) supportRanks(cell result.Cell) error {
-	ends, err := rankSpots(cell)
+	ends, err := rankEnds(cell)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (c *cluster) supportRanks(cell result.Cell) error {
 	for _, s := range ends {
 		st := c.pods[s]
 		if st == nil {
-			return fmt.Errorf("%s does not stand", s.name())
+			return fmt.Errorf("%s is not running", s.name())
 		}
 		if _, err := st.address(familyOf(cell)); err != nil {
 			return err
@@ -110,7 +110,7 @@ func (b *Testbed) Ranks(ctx context.Context, cell result.Cell) ([]testbed.Rank, 
 // ranks are those of a cell, with living agents. Where one pod takes the others with it,
 // as when its namespace was deleted, all are looked after once more.
 func (c *cluster) ranks(ctx context.Context, cell result.Cell) ([]testbed.Rank, error) {
-	ends, err := rankSpots(cell)
+	ends, err := rankEnds(cell)
 	if err != nil {
 		return nil, err
 	}

@@ -125,7 +125,7 @@ func hindrance(pod *corev1.Pod, image string) (e *PodError, final bool) {
 		e.Text = words(w.Reason, w.Message)
 		switch w.Reason {
 		case "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError":
-			e.Text = "image " + image + " is not there and cannot be pulled: " + words(w.Reason, w.Message)
+			e.Text = "image " + image + " is not on the node and cannot be pulled: " + words(w.Reason, w.Message)
 			e.Cure = "cnibench image --to cnibench-image.tar, and load it on every node (ctr -n k8s.io images import, kind load image-archive), or push it and name it with --image"
 			return e, w.Reason == "ErrImageNeverPull" || w.Reason == "InvalidImageName"
 		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff":

@@ -184,7 +184,7 @@ func deadRuns(ctx context.Context, client *kubeclient.Client, namespace string, 
 }
 
 // clearRuns deletes what runs made in a namespace, their leases last, and waits
-// until nothing of it is there.
+// until nothing of it is left.
 func clearRuns(ctx context.Context, client *kubeclient.Client, namespace string, runs []string) error {
 	asked := map[string]bool{}
 	for {

@@ -15,6 +15,7 @@ import (
 func TestAddPods(t *testing.T) {
 	for _, name := range []string{"bridge", "calico/direct", "calico/direct-policy", "podman/macvlan", "docker/macvlan"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			l := New(options(newRunner(t), t.TempDir()))
 			cell := cells(name)[0]
 			cell.Workload, cell.Pods = workload.PodSetupName, 4

@@ -10,8 +10,8 @@ import (
 const roleClient, roleServer = "client", "server"
 
 // findCarriers notes the processes that the network has left running in each
-// node's namespace, before there are agents: a tunnel's, a switch's. What they
-// use is part of what a sample costs.
+// node's namespace, before there are agents: a tunnel's, a switch's; and the proxies in its
+// pods. What they use is part of what a sample costs.
 func (c *cluster) findCarriers() error {
 	at := map[string]int{}
 	for i, n := range c.nodes {
@@ -20,6 +20,15 @@ func (c *cluster) findCarriers() error {
 			return err
 		}
 		at["net:["+strconv.FormatUint(inode, 10)+"]"] = i
+		if c.network.Proxied == nil {
+			continue
+		}
+		for _, p := range c.pods[i] { // which may have proxies of their own
+			if inode, err = p.ns.Inode(); err != nil {
+				return err
+			}
+			at["net:["+strconv.FormatUint(inode, 10)+"]"] = i
+		}
 	}
 	c.carriers = make([][]int, len(c.nodes))
 	return processes.Each(func(pid int, namespace string) {

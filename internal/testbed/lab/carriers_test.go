@@ -16,6 +16,7 @@ func TestCarriersAreKnown(t *testing.T) {
 		"antrea/geneve": {"ovs-vswitchd", "ovsdb-server"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			l := New(options(newRunner(t), t.TempDir()))
 			all := cells(name)
 			buildLab(t, l, all)

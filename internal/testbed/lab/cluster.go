@@ -45,6 +45,10 @@ type cluster struct {
 	carriers   [][]int         // of each node, the processes that carry its packets in user space
 	cgroups    []*os.File      // of each node, where the network wants them
 	held       []io.Closer     // what the network has there
+	// programmedNow are the services that nodes have, and atSockets what carries them out in
+	// the cgroup of each node, where the proxy does it there.
+	programmedNow []network.Service
+	atSockets     []network.ServiceUpdater
 	// algorithms are the congestion controls that nodes' cgroups have now, by node.
 	algorithms map[int]algorithm
 	rules      map[int]*inspect.RuleReader // of each node from 1, once it was read

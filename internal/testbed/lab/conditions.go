@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strconv"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/result"
@@ -18,6 +20,16 @@ const algorithmSysctl = "net/ipv4/tcp_congestion_control"
 const (
 	restartSysctl = "net/ipv4/tcp_slow_start_after_idle"
 	noRestart     = "0"
+)
+
+// windowSysctl is the least, the first and the greatest receive buffer of a connection,
+// bytes. The first decides more than it says: where it is kernelWindow, the kernel widens it
+// only while the receiver keeps up, and a stream whose window closed too early stays at half
+// its speed for as long as it lasts. On one CPU every second stream of iperf3 did.
+const (
+	windowSysctl = "net/ipv4/tcp_rmem"
+	kernelWindow = "131072"
+	wideWindow   = 8 << 20
 )
 
 // algorithm is a congestion control that a node's cgroup gives to its programs.
@@ -53,13 +65,9 @@ func anyRestricted(algorithms []string) (bool, error) {
 func (l *Lab) useAlgorithm(c *cluster, cell result.Cell, ends ...site) (doubts []string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	restart := "" // as the namespace was made
-	if cell.CongestionControl != "" {
-		restart = noRestart
-	}
 	wanted := l.planner.algorithmFor(cell)
 	for _, s := range ends {
-		if err := errors.Join(l.setFor(c.ns(s), restartSysctl, restart), c.release(s.node, wanted)); err != nil {
+		if err := errors.Join(l.openTCP(c.ns(s), cell.CongestionControl != ""), c.release(s.node, wanted)); err != nil {
 			return nil, err
 		}
 	}
@@ -76,6 +84,25 @@ func (l *Lab) useAlgorithm(c *cluster, cell result.Cell, ends ...site) (doubts [
 		}
 	}
 	return nil, nil
+}
+
+// openTCP has the connections of a namespace keep a wide window, after a pause too; not
+// chosen means as the namespace was made. A first window that a profile chose is kept.
+func (l *Lab) openTCP(ns netns.NS, chosen bool) error {
+	if !chosen {
+		return errors.Join(l.setFor(ns, restartSysctl, ""), l.setFor(ns, windowSysctl, ""))
+	}
+	first, err := l.firstOf(ns, windowSysctl)
+	if err != nil {
+		return err
+	}
+	window := "" // as the namespace was made
+	if f := strings.Fields(first); len(f) == 3 && f[1] == kernelWindow {
+		if most, err := strconv.Atoi(f[2]); err == nil {
+			window = fmt.Sprintf("%s %d %s", f[0], min(wideWindow, most), f[2])
+		}
+	}
+	return errors.Join(l.setFor(ns, restartSysctl, noRestart), l.setFor(ns, windowSysctl, window))
 }
 
 // noAlgorithmError says why a cgroup cannot give its programs a congestion control.
@@ -117,6 +144,14 @@ func (c *cluster) hold(node int, name string) error {
 // changed is a setting of a namespace: at first, and now.
 type changed struct{ first, now string }
 
+// firstOf is the setting that a namespace was made with.
+func (l *Lab) firstOf(ns netns.NS, sysctl string) (string, error) {
+	if a, known := l.changed[ns.Name+" "+sysctl]; known {
+		return a.first, nil
+	}
+	return netns.Sysctl(ns, sysctl)
+}
+
 // setFor gives a namespace a setting; "" is what it was made with.
 func (l *Lab) setFor(ns netns.NS, sysctl, wanted string) error {
 	id := ns.Name + " " + sysctl
@@ -153,7 +188,7 @@ func (l *Lab) unchanged() error {
 	var errs []error
 	for _, c := range l.ordered {
 		for _, s := range c.sites() {
-			errs = append(errs, l.setFor(c.ns(s), algorithmSysctl, ""), l.setFor(c.ns(s), restartSysctl, ""))
+			errs = append(errs, l.setFor(c.ns(s), algorithmSysctl, ""), l.openTCP(c.ns(s), false))
 		}
 	}
 	return errors.Join(errs...)

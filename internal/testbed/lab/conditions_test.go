@@ -56,3 +56,61 @@ print(*[x.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0"
 		}
 	}
 }
+
+// TestStreamsBeginWithAWideWindow: where congestion control is chosen, both ends' first
+// receive window is wide, unless somebody chose another one; the next cell that leaves
+// conditions to the system has what the namespace was made with.
+func TestStreamsBeginWithAWideWindow(t *testing.T) {
+	l := New(options(newRunner(t), t.TempDir()))
+	chosen := cells("bridge")[0]
+	chosen.Workload, chosen.Protocol, chosen.CongestionControl = "iperf3", "tcp", "cubic"
+	asIs := chosen
+	asIs.CongestionControl = ""
+	buildLab(t, l, slices.Concat(cells("bridge")[:1], []result.Cell{chosen, asIs}))
+	c := l.clusters[keyOf(chosen)]
+	client, server, err := sites(chosen, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := func(value string) {
+		t.Helper()
+		l.changed = map[string]changed{}
+		for _, s := range []site{client, server} {
+			if err := netns.SetSysctls(c.ns(s), netns.Setting{Path: windowSysctl, Value: value}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, step := range []struct {
+		made, chosen string
+	}{
+		{"4096 131072 33554432", "4096 8388608 33554432"},
+		{"4096 131072 4194304", "4096 4194304 4194304"}, // no wider than the system allows
+		{"4096 87380 33554432", "4096 87380 33554432"},  // a profile's
+	} {
+		set(step.made)
+		for _, each := range []struct {
+			cell result.Cell
+			want string
+		}{{chosen, step.chosen}, {asIs, step.made}, {chosen, step.chosen}} {
+			if _, err := l.Ends(t.Context(), each.cell); err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range []site{client, server} {
+				got, err := netns.Sysctl(c.ns(s), windowSysctl)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got = strings.Join(strings.Fields(got), " "); got != each.want {
+					t.Errorf("made with %q, congestion_control %q: tcp_rmem %q, want %q", step.made, each.cell.CongestionControl, got, each.want)
+				}
+			}
+		}
+	}
+	if err := l.unchanged(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := netns.Sysctl(c.ns(client), windowSysctl); err != nil || strings.Join(strings.Fields(got), " ") != "4096 87380 33554432" {
+		t.Errorf("after the campaign: tcp_rmem %q, %v", got, err)
+	}
+}

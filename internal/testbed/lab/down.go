@@ -157,7 +157,7 @@ func clearNamespaces(ctx context.Context, r *exec.Runner, h *state.Held, st stat
 	return gone, errors.Join(errs...)
 }
 
-// detach runs CNI DEL for every pod whose namespaces are there.
+// detach runs CNI DEL for every pod whose namespaces exist.
 func detach(ctx context.Context, r *exec.Runner, h *state.Held, st state.State, namespaces []netns.NS) error {
 	there := map[string]bool{}
 	for _, ns := range namespaces {

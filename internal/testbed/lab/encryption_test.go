@@ -50,6 +50,7 @@ func TestEncryption(t *testing.T) {
 		{result.EncryptionIPsec, "flannel/vxlan", familyIPv6, 1466 - 70},
 	} {
 		t.Run(e.method+"/"+e.network+e.family, func(t *testing.T) {
+			t.Parallel()
 			needLab(t)
 			l := New(options(newRunner(t), stateDir(t)))
 			cell := e.cell()

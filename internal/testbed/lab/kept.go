@@ -27,7 +27,7 @@ type Info struct {
 	Kept    bool        `json:"kept"`
 	InUse   bool        `json:"in_use"` // a living process owns it
 	Places  []PlaceInfo `json:"places"`
-	// Kubernetes is there in a lab that is one.
+	// Kubernetes is set for a lab that is one.
 	Kubernetes *state.Kubernetes `json:"kubernetes,omitempty"`
 }
 
@@ -122,7 +122,7 @@ func describe(st state.State, inUse bool) Info {
 	return info
 }
 
-// addressesOf are those of a namespace; none where it is not there yet, or no
+// addressesOf are those of a namespace; none where it does not exist yet, or no
 // more.
 func addressesOf(ns netns.NS) []string {
 	addresses, err := netns.Addresses(ns)

@@ -234,7 +234,7 @@ func (l *Lab) Ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) 
 		return testbed.Ends{}, err
 	}
 	client.Doubts = append(client.Doubts, doubts...)
-	return testbed.Ends{Client: client, Server: server, ServerAddress: target, ServerPort: port, SharedClock: true}, nil
+	return testbed.Ends{Client: client, Server: server, ServerAddress: target, ServerPort: port, Proxied: c.network.Proxied != nil, SharedClock: true}, nil
 }
 
 // Close takes the lab down. It may be called again.

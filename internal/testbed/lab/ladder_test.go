@@ -11,10 +11,10 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// The networks of ladders have what they are there for and nothing more: those
+// The networks of ladders have what their step adds and nothing more: those
 // with connection tracking know the flow and no rule matches it, those without know
-// none; on a bridge that is alone packets do not pass netfilter.
-func TestRungsAreWhatTheySay(t *testing.T) {
+// none; on a bridge without tracking packets do not pass netfilter.
+func TestStepsOfLaddersAreWhatTheySay(t *testing.T) {
 	const direct, bridge = "calico/direct", "bridge"
 	tracks := map[string]bool{result.LadderPrefix + "conntrack": true, result.LadderPrefix + "bridge-conntrack": true, result.LadderPrefix + "bridge": false, direct: false, bridge: false}
 	var names []string

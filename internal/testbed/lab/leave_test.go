@@ -32,7 +32,7 @@ func needLab(t *testing.T) {
 	labtest.Tool(t, "iptables-legacy-save", "iptables")
 }
 
-// stateDir is a folder for labs' state that is not there yet, as /run/cnibench
+// stateDir is a folder for labs' state that does not exist yet, as /run/cnibench
 // is not.
 func stateDir(t *testing.T) string { return filepath.Join(t.TempDir(), "state") }
 
@@ -205,7 +205,7 @@ func checkExec(t *testing.T, dir string) {
 		}
 	}
 	if err := Exec(o, "1-node1", []string{"cnb-no-such-program"}); err == nil {
-		t.Error("exec of a program that is not there gives no error")
+		t.Error("exec of a program that does not exist gives no error")
 	}
 }
 

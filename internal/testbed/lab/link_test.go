@@ -195,7 +195,7 @@ func sent(t *testing.T, ns netns.NS, device string) uint64 {
 				return err
 			}
 		}
-		return errors.New("it is not there")
+		return errors.New("it does not exist")
 	})
 	if err != nil {
 		t.Fatalf("%s in %s: %v", device, ns.Name, err)

@@ -2,14 +2,18 @@ package lab
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
+	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/cni"
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/tunnel"
@@ -36,6 +40,13 @@ func TestMain(m *testing.M) {
 			os.Exit(asker(os.Args[2], os.Args[3], os.Args[4]))
 		case "owner":
 			os.Exit(owner(os.Args[2], os.Args[3:]))
+		}
+	}
+	// Tests that mark themselves as parallel wait for the kernel much of their time.
+	if !labtest.InVM() {
+		if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.NumCPU())); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
 		}
 	}
 	os.Exit(m.Run())

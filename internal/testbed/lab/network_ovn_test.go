@@ -130,6 +130,7 @@ func TestOVNIsTheNodesOwn(t *testing.T) {
 		ovnPlainName: {central, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			needLab(t)
 			before := machinesOVN(t)
 			l := New(options(newRunner(t), stateDir(t)))

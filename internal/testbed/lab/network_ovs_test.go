@@ -220,7 +220,10 @@ func sendARP(t *testing.T, ns netns.NS, claimed netip.Addr) {
 func TestOVSPolicyDenies(t *testing.T) {
 	for _, n := range ovsNetworks() {
 		if n.Policy {
-			t.Run(n.Name, func(t *testing.T) { ovsPolicyDenies(t, n.Name) })
+			t.Run(n.Name, func(t *testing.T) {
+				t.Parallel()
+				ovsPolicyDenies(t, n.Name)
+			})
 		}
 	}
 }

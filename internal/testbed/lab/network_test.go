@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -242,9 +243,16 @@ func supported(n network.Network) []result.Cell {
 // kernel cannot have skips the test.
 func buildLab(t *testing.T, l *Lab, all []result.Cell) {
 	t.Helper()
+	buildLabAnd(t, l, all, nil)
+}
+
+// buildLabAnd is buildLab with more cells, and gives the reasons of those that the lab
+// does not support.
+func buildLabAnd(t *testing.T, l *Lab, all, more []result.Cell) map[result.Cell]string {
+	t.Helper()
 	labtest.Root(t)
 	labtest.Tool(t, "/usr/lib/cni/bridge", "containernetworking-plugins")
-	unsupported, err := l.Build(t.Context(), all)
+	unsupported, err := l.Build(t.Context(), slices.Concat(all, more))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,13 +261,17 @@ func buildLab(t *testing.T, l *Lab, all []result.Cell) {
 			t.Error(err)
 		}
 	})
-	for c, reason := range unsupported {
-		labtest.Feature(t, c.Network, errors.New(reason))
+	for _, c := range all {
+		if reason := unsupported[c]; reason != "" {
+			labtest.Feature(t, c.Network, errors.New(reason))
+		}
 	}
+	return unsupported
 }
 
-// TestPodsReachEachOther sends datagrams as large as the pods' MTU allows,
-// with DF set, over every network, and looks at what is on the wire.
+// TestPodsReachEachOther sends datagrams as large as the pods' MTU allows, with DF set,
+// over every network, and looks at what is on the wire. On an MTU of 1500, nodes and pods
+// of other nodes reach each other too.
 func TestPodsReachEachOther(t *testing.T) {
 	for _, n := range catalog.List() {
 		for _, on := range []struct {
@@ -267,6 +279,7 @@ func TestPodsReachEachOther(t *testing.T) {
 			family string
 		}{{1500, ""}, {9000, ""}, {1500, familyIPv6}} {
 			t.Run(fmt.Sprintf("%s/%d%s", n.Name, on.mtu, on.family), func(t *testing.T) {
+				t.Parallel()
 				l := New(options(newRunner(t), t.TempDir()))
 				all := supported(n)
 				for i := range all {
@@ -276,12 +289,19 @@ func TestPodsReachEachOther(t *testing.T) {
 					hasNoIPv6(t, l, all)
 					return
 				}
-				buildLab(t, l, all)
+				var hosts []result.Cell
+				if on.mtu == 1500 && on.family == "" {
+					hosts = hostCells(n.Name)
+				}
+				reasons := buildLabAnd(t, l, all, hosts)
 				for _, cell := range all {
 					t.Run(cell.Placement, func(t *testing.T) { reach(t, l, n, cell) })
 				}
 				rulesAreHit(t, l, n)
 				flowsAreHit(t, l, n)
+				if hosts != nil {
+					t.Run("hosts", func(t *testing.T) { hostsReachPods(t, l, n, hosts, reasons) })
+				}
 			})
 		}
 	}
@@ -370,53 +390,39 @@ func checkWire(t *testing.T, n network.Network, cell result.Cell, server netip.A
 	}
 }
 
-// TestHostPaths sends between nodes and pods of other nodes.
-func TestHostPaths(t *testing.T) {
-	for _, n := range catalog.List() {
-		t.Run(n.Name, func(t *testing.T) {
-			l := New(options(newRunner(t), t.TempDir()))
-			base := cells(n.Name)[0]
-			var all []result.Cell
-			for _, path := range []string{result.PathHostToHost, result.PathHostToPod, result.PathPodToHost} {
-				for _, placement := range []string{result.InterHost, result.IntraHost} {
-					c := base
-					c.Path, c.Placement = path, placement
-					all = append(all, c)
-				}
+// hostCells are the cells of a network with a node at one end or both.
+func hostCells(name string) []result.Cell {
+	var all []result.Cell
+	for _, path := range []string{result.PathHostToHost, result.PathHostToPod, result.PathPodToHost} {
+		for _, c := range cells(name) {
+			c.Path = path
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// hostsReachPods sends between nodes and pods of other nodes. A cell that cannot be has the
+// network's own reason.
+func hostsReachPods(t *testing.T, l *Lab, n network.Network, all []result.Cell, reasons map[result.Cell]string) {
+	for _, c := range all {
+		if reason, not := reasons[c]; not {
+			if n.NoInterHost != "" && strings.Contains(reason, n.NoInterHost) {
+				continue
 			}
-			labtest.Root(t)
-			unsupported, err := l.Build(t.Context(), all)
-			if err != nil {
-				t.Fatal(err)
+			if n.NoHostPaths == "" || !strings.Contains(reason, n.NoHostPaths) {
+				t.Errorf("%s %s: %s", c.Path, c.Placement, reason)
 			}
-			defer func() {
-				if err := l.Close(t.Context()); err != nil {
-					t.Error(err)
-				}
-			}()
-			for _, c := range all {
-				if reason, not := unsupported[c]; not {
-					if strings.HasPrefix(reason, "kernel has no ") || strings.HasPrefix(reason, "this machine has no ") {
-						labtest.Feature(t, n.Name, errors.New(reason))
-					}
-					if n.NoInterHost != "" && strings.Contains(reason, n.NoInterHost) {
-						continue
-					}
-					if n.NoHostPaths == "" || !strings.Contains(reason, n.NoHostPaths) {
-						t.Errorf("%s %s: %s", c.Path, c.Placement, reason)
-					}
-					continue
-				}
-				k := l.clusters[keyOf(c)]
-				from, to, err := sites(c, n.HostNetwork)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := ask(k.ns(from), echo(t, k.ns(to), k.address(to)), 1300); err != nil {
-					t.Errorf("%s %s: %v", c.Path, c.Placement, err)
-				}
-			}
-		})
+			continue
+		}
+		k := l.clusters[keyOf(c)]
+		from, to, err := sites(c, n.HostNetwork)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := ask(k.ns(from), echo(t, k.ns(to), k.address(to)), 1300); err != nil {
+			t.Errorf("%s %s: %v", c.Path, c.Placement, err)
+		}
 	}
 }
 

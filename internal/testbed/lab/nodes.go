@@ -31,7 +31,7 @@ type watched struct {
 	values  map[string]float64
 	took    time.Duration
 	doubts  []string
-	ready   bool // the first reading is there
+	ready   bool // the first reading is done
 }
 
 // WatchNodes reads the nodes of both ends, each once.

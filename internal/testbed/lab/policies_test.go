@@ -24,6 +24,7 @@ func TestPoliciesBeforeTheOneThatAllows(t *testing.T) {
 		}
 		for _, policies := range []int{10, 1000} {
 			t.Run(fmt.Sprintf("%s/%d", n.Name, policies), func(t *testing.T) {
+				t.Parallel()
 				needLab(t)
 				l := New(options(newRunner(t), stateDir(t)))
 				labtest.Feature(t, n.Name, l.planner.check(n, "unshaped", DefaultProfile, 1500))

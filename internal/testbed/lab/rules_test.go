@@ -125,6 +125,7 @@ func rulesAreHit(t *testing.T, l *Lab, n network.Network) {
 func TestPolicyDenies(t *testing.T) {
 	for _, name := range denied() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			l := New(options(newRunner(t), t.TempDir()))
 			all := cells(name)
 			buildLab(t, l, all)

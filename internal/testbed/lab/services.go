@@ -21,6 +21,9 @@ func (p *planner) checkRules(n network.Network, c result.Cell) error {
 		return fmt.Errorf("%s enforces no policy", c.Network)
 	}
 	if !c.ToService() {
+		if c.Workload == result.ServiceUpdateName {
+			return fmt.Errorf("%s needs a path to a service, and this one has none", c.Workload)
+		}
 		return nil
 	}
 	proxy, err := catalog.FindServiceProxy(c.ServiceProxy)
@@ -34,6 +37,8 @@ func (p *planner) checkRules(n network.Network, c result.Cell) error {
 	switch {
 	case n.HostNetwork:
 		return fmt.Errorf("%s has no services: its programs are in their nodes' own network, without Kubernetes", c.Network)
+	case c.Workload == result.ServiceUpdateName && c.Path != result.PathPodToClusterIP:
+		return fmt.Errorf("%s changes the service of a path to a cluster-ip, on the node of the client", c.Workload)
 	case proxy.Family != "" && !strings.HasPrefix(n.Name, proxy.Family):
 		return fmt.Errorf("%s cannot have services by %s: they are of the networks %s… alone", c.Network, proxy.Name, proxy.Family)
 	case proxy.AtSockets != nil || proxy.Family != "":
@@ -149,6 +154,7 @@ func (c *cluster) syncProxy(ctx context.Context, services []network.Service) err
 	if len(services) == 0 {
 		return nil
 	}
+	c.programmedNow = services
 	c.programmed = make([]time.Duration, len(c.nodes))
 	timed := func(node int, began time.Time) { c.programmed[node] = time.Since(began) }
 	if c.proxy.AtSockets != nil {
@@ -158,7 +164,7 @@ func (c *cluster) syncProxy(ctx context.Context, services []network.Service) err
 			if err != nil {
 				return fmt.Errorf("network %s: services by %s: cgroup %s: %w", c.spec.Network, c.proxy.Name, dir.Name(), err)
 			}
-			c.held = append(c.held, held)
+			c.held, c.atSockets = append(c.held, held), append(c.atSockets, held)
 			timed(i, began)
 		}
 		return nil

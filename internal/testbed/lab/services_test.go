@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"os"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -212,7 +211,10 @@ func TestAServiceReachesAllItsBackends(t *testing.T) {
 			names = append(names, "kube-router") // whose own services are by ipvs
 		}
 		for _, name := range names {
-			t.Run(name, func(t *testing.T) { reachesBackends(t, name, p) })
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				reachesBackends(t, name, p)
+			})
 		}
 	})
 }
@@ -338,7 +340,7 @@ func servicesWereHit(t *testing.T, c *cluster, p network.ServiceProxy, least uin
 	}
 	for _, want := range wants[p.Name] {
 		if n := hit(all, want); n == 0 {
-			t.Errorf("rule %q was not hit, or is not there", want)
+			t.Errorf("rule %q was not hit, or does not exist", want)
 		}
 	}
 }
@@ -373,8 +375,7 @@ func TestEveryNetworkHasServices(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		var with []string
-		built := map[*cluster]bool{}
+		with := map[string][]result.Cell{}
 		for _, cell := range all {
 			n, err := catalog.Find(cell.Network)
 			if err != nil {
@@ -387,26 +388,30 @@ func TestEveryNetworkHasServices(t *testing.T) {
 				}
 				continue
 			}
-			if !slices.Contains(with, cell.Network) {
-				with = append(with, cell.Network)
-			}
-			built[l.clusters[keyOf(cell)]] = true
-			for _, test := range []string{"tcp_crr", "udp_rr"} {
-				carry(t, l, cell, test, 40*time.Millisecond)
-			}
+			with[cell.Network] = append(with[cell.Network], cell)
 		}
-		for c := range built {
-			if p.AtSockets == nil && p.Family == "" { // the others are the same on each network, and shown above
-				reachesBoth(t, c)
+		t.Run("networks", func(t *testing.T) { // the lab stays until all of them are through
+			for name, some := range with {
+				t.Run(name, func(t *testing.T) {
+					for _, cell := range some { // one network after the other: ends wait a few seconds for each other
+						for _, test := range []string{"tcp_crr", "udp_rr"} {
+							carry(t, l, cell, test, 20*time.Millisecond)
+						}
+					}
+					t.Parallel()
+					if p.AtSockets == nil && p.Family == "" { // the others are the same on each network, and shown above
+						reachesBoth(t, l.clusters[keyOf(some[0])])
+					}
+				})
 			}
-		}
+		})
 		want := []string{"bridge", "calico/direct"}
 		if p.Family != "" {
 			want = familyOf(p)
 		}
 		for _, name := range want {
-			if !slices.Contains(with, name) {
-				t.Errorf("only %v have services by %s", with, p.Name)
+			if with[name] == nil {
+				t.Errorf("%s has no services by %s", name, p.Name)
 			}
 		}
 	})
@@ -437,6 +442,7 @@ func reachesBoth(t *testing.T, c *cluster) {
 // one that is measured works.
 func TestManyServices(t *testing.T) {
 	eachProxy(t, func(t *testing.T, p network.ServiceProxy) {
+		t.Parallel()
 		name, services := "bridge", 3000
 		if p.Family != "" {
 			name = familyOf(p)[0]

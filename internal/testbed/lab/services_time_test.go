@@ -15,6 +15,7 @@ func TestServicesAreTimed(t *testing.T) {
 		if p.Family != "" {
 			return // it is timed by the same code
 		}
+		t.Parallel()
 		l, _ := buildServices(t, "bridge", p.Name, 20, 2, 1)
 		for _, cell := range serviceCells("bridge", p.Name, 20)[:2] {
 			r := l.WatchNodes(t.Context(), cell, []string{probe.NetfilterName})(t.Context())

@@ -34,6 +34,7 @@ const sockmapByOVS = "antrea/noencap+sockmap"
 func TestSockmap(t *testing.T) {
 	for _, name := range sockmapNetworks() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			l := New(options(newRunner(t), t.TempDir()))
 			all := cells(name)
 			buildLab(t, l, all)

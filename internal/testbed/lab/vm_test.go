@@ -14,7 +14,7 @@ import (
 // featuresInVM are those that a kernel may well lack and Debian's stock kernel
 // has: what needs one of them is tested there, whatever this machine has.
 func featuresInVM() []string {
-	return []string{"ipip", "geneve", "ipvlan", "wireguard", "openvswitch", "openvswitch or tun", "ip_vs", "bond", "netem"}
+	return []string{"ipip", "geneve", "ipvlan", "wireguard", "openvswitch", "openvswitch or tun", "ip_vs", "bond", "netem", "nf_flow_table"}
 }
 
 func inVM(f netns.Feature) bool { return slices.Contains(featuresInVM(), f.Name) }
@@ -23,26 +23,26 @@ func inVM(f netns.Feature) bool { return slices.Contains(featuresInVM(), f.Name)
 // go through all networks and service proxies, for those that need one of the
 // features.
 func testsInVM() []string {
-	all := []string{"^TestEncryption$/^wireguard$", "^TestEncryption$/^ipsec$", "^TestAggregatedLink", "^TestFibreDelays$", "^TestOVS", "^TestSockmap$/^" + vmName(sockmapByOVS) + "$"}
+	all := []string{"^TestEncryption$/^wireguard$", "^TestEncryption$/^ipsec$", "^TestAggregatedLink", "^TestFibreDelays$", "^TestFlowtable$", "^TestOVS", "^TestSockmap$/^" + vmName(sockmapByOVS) + "$"}
 	for _, p := range catalog.ServiceProxies() {
 		if p.Family != "" { // its first network shows it, in a minute
 			all = append(all, "^TestAServiceReachesAllItsBackends$/^"+p.Name+"$/^"+vmName(familyOf(p)[0])+"$")
 			continue
 		}
 		if slices.ContainsFunc(p.Needs, inVM) {
-			all = append(all, "^TestAServiceReachesAllItsBackends$/^"+p.Name+"$", "^TestManyServices$/^"+p.Name+"$")
+			all = append(all, "^TestAServiceReachesAllItsBackends$/^"+p.Name+"$", "^TestManyServices$/^"+p.Name+"$", "^TestServiceUpdate$/^"+p.Name+"$")
 		}
 	}
 	for _, n := range catalog.List() {
 		if !slices.ContainsFunc(n.Needs, inVM) || strings.HasPrefix(n.Name, "ovn/") {
 			continue // its tests have not finished under emulation yet
 		}
-		tests := []string{"TestPodsReachEachOther", "TestHostPaths"}
+		tests := []string{"TestPodsReachEachOther"}
 		if slices.Contains(denied(), n.Name) {
 			tests = append(tests, "TestPolicyDenies")
 		}
 		if slices.ContainsFunc(ebpfNetworks(), func(e network.Network) bool { return e.Name == n.Name }) {
-			tests = append(tests, "TestEBPFProgramsCarryTheTraffic", "TestEBPFDropsForgedSources", "TestEBPFGoesWithTheLab")
+			tests = append(tests, "TestEBPF", "TestEBPFGoesWithTheLab")
 		}
 		for _, test := range tests {
 			all = append(all, "^"+test+"$/^"+vmName(n.Name)+"$")

@@ -34,7 +34,7 @@ type Cluster struct {
 
 	options  Options
 	cni      CNI
-	standing *lab.Standing
+	lab      *lab.Kubernetes
 	nodes    []*Node
 	control  *Node
 	pki      *pki
@@ -73,7 +73,7 @@ func (c *Cluster) Nodes() []*Node { return c.nodes }
 func (c *Cluster) Control() *Node { return c.control }
 
 // Dir is the cluster's folder, the same inside and outside of nodes' mounts.
-func (c *Cluster) Dir() string { return c.standing.Dir() }
+func (c *Cluster) Dir() string { return c.lab.Dir() }
 
 // Program is the path of a program that CNI.Programs names.
 func (c *Cluster) Program(name string) string { return c.programs[name] }
@@ -114,9 +114,9 @@ func (c *Cluster) launch(n *Node, name string, cmd exec.Cmd) (*exec.Detached, er
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.running = append(c.running, &running{node: n.Name, name: name, log: path, process: p})
-	k := c.standing.Kubernetes()
+	k := c.lab.Recorded()
 	k.Programs = append(k.Programs, state.Program{Node: n.Name, Name: name, PID: p.PID, Argv: cmd.Argv})
-	return p, c.standing.Save()
+	return p, c.lab.Save()
 }
 
 // run runs a program on a node to its end.
@@ -204,7 +204,7 @@ func (c *Cluster) timed(part string, f func() error) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k := c.standing.Kubernetes()
+	k := c.lab.Recorded()
 	k.Timings = append(k.Timings, state.Timing{
 		Part: part, Seconds: round(time.Since(begin)), EndedAt: round(time.Since(c.begun)),
 	})
@@ -231,7 +231,7 @@ func needs(s Spec) []netns.Feature {
 // prepare makes the namespaces, the folders, the certificates and the processes
 // that keep the nodes' mounts.
 func (c *Cluster) prepare(ctx context.Context) error {
-	if err := c.standing.Wire(ctx); err != nil {
+	if err := c.lab.Wire(ctx); err != nil {
 		return err
 	}
 	for _, dir := range []string{"log", "pki"} {
@@ -249,10 +249,10 @@ func (c *Cluster) prepare(ctx context.Context) error {
 	if err := c.linkPlugins(); err != nil {
 		return err
 	}
-	for _, n := range c.standing.Nodes {
+	for _, n := range c.lab.Nodes {
 		c.nodes = append(c.nodes, &Node{Node: n, Dir: n.DataDir, Conf: filepath.Join(n.DataDir, "net.d")})
 	}
-	c.control = &Node{Node: c.standing.Control, Dir: c.standing.Control.DataDir}
+	c.control = &Node{Node: c.lab.Control, Dir: c.lab.Control.DataDir}
 	var errs []error
 	for _, n := range append([]*Node{c.control}, c.nodes...) {
 		errs = append(errs, c.hold(ctx, n))
@@ -268,7 +268,7 @@ func (c *Cluster) makeCgroups() error {
 	if err != nil {
 		return err
 	}
-	programs := filepath.Join(root, c.standing.Cgroup(), "programs")
+	programs := filepath.Join(root, c.lab.Cgroup(), "programs")
 	if err := os.MkdirAll(programs, 0o755); err != nil {
 		return fmt.Errorf("cgroup: %w", err)
 	}
@@ -277,7 +277,7 @@ func (c *Cluster) makeCgroups() error {
 		return err
 	}
 	for _, root := range roots {
-		for _, n := range c.standing.Nodes {
+		for _, n := range c.lab.Nodes {
 			pods := filepath.Join(root, c.podsCgroup(n.Name))
 			if err := os.MkdirAll(pods, 0o755); err != nil {
 				return fmt.Errorf("cgroup: %w", err)
@@ -286,7 +286,7 @@ func (c *Cluster) makeCgroups() error {
 				return err
 			}
 		}
-		if err := weigh(filepath.Join(root, c.standing.Cgroup()), len(c.standing.Nodes)); err != nil {
+		if err := weigh(filepath.Join(root, c.lab.Cgroup()), len(c.lab.Nodes)); err != nil {
 			return err
 		}
 	}
@@ -302,7 +302,7 @@ func (c *Cluster) allowAlgorithms(path string) error {
 		return fmt.Errorf("cgroup: %w", err)
 	}
 	defer dir.Close() // nothing was written
-	c.standing.Kubernetes().Algorithms = netns.AllowCongestionControls(dir) == nil
+	c.lab.Recorded().Algorithms = netns.AllowCongestionControls(dir) == nil
 	return nil
 }
 
@@ -324,7 +324,7 @@ func weigh(dir string, nodes int) error {
 }
 
 // podsCgroup is the path of the cgroup of a node's pods in every hierarchy.
-func (c *Cluster) podsCgroup(node string) string { return "/" + c.standing.Cgroup() + "/pods-" + node }
+func (c *Cluster) podsCgroup(node string) string { return "/" + c.lab.Cgroup() + "/pods-" + node }
 
 // writeImage writes the image of this program for the nodes' containerd.
 func (c *Cluster) writeImage(path string) error {

@@ -48,7 +48,7 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	return c.cni.Objects(ctx, c)
 }
 
-// startAPI starts etcd, the API server and its relay on this machine's loopback (Door).
+// startAPI starts etcd, the API server and its relay on this machine's loopback (Relay).
 func (c *Cluster) startAPI(ctx context.Context) error {
 	etcd := fmt.Sprintf("http://127.0.0.1:%d", etcdPort)
 	// Its data is in the node's memory, and it is alone: it need not wait long, in
@@ -67,7 +67,7 @@ func (c *Cluster) startAPI(ctx context.Context) error {
 	own := c.pki
 	argv := []string{
 		c.Program("kube-apiserver"), "--etcd-servers=" + etcd,
-		fmt.Sprintf("--secure-port=%d", apiPort), "--advertise-address=" + c.standing.Control.Address.Addr().String(),
+		fmt.Sprintf("--secure-port=%d", apiPort), "--advertise-address=" + c.lab.Control.Address.Addr().String(),
 		"--tls-cert-file=" + own.file("apiserver.crt"), "--tls-private-key-file=" + own.file("apiserver.key"),
 		"--client-ca-file=" + own.file("ca.crt"),
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
@@ -80,12 +80,12 @@ func (c *Cluster) startAPI(ctx context.Context) error {
 	if err := c.Start(c.control, "kube-apiserver", argv...); err != nil {
 		return err
 	}
-	return c.openDoor()
+	return c.openRelay()
 }
 
-// openDoor lets this machine's loopback lead to the API server, and writes the
+// openRelay lets this machine's loopback lead to the API server, and writes the
 // kubeconfig.
-func (c *Cluster) openDoor() error {
+func (c *Cluster) openRelay() error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("a port on this machine's loopback: %w", err)
@@ -98,8 +98,8 @@ func (c *Cluster) openDoor() error {
 	defer file.Close()
 	// The program is in the control plane's namespace, the socket that it takes
 	// connections from stays in this machine's.
-	if _, err := c.launch(c.control, "door", exec.Cmd{
-		Argv: []string{c.options.Self, "lab", "door", fmt.Sprintf("127.0.0.1:%d", apiPort)}, Files: []*os.File{file},
+	if _, err := c.launch(c.control, "relay", exec.Cmd{
+		Argv: []string{c.options.Self, "lab", "relay", fmt.Sprintf("127.0.0.1:%d", apiPort)}, Files: []*os.File{file},
 	}); err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (c *Cluster) openDoor() error {
 	if err := c.adminKubeconfig("https://"+listener.Addr().String(), admin); err != nil {
 		return err
 	}
-	c.API, err = kubeclient.Connect(c.standing.Kubernetes().Kubeconfig, c.Spec.Name)
+	c.API, err = kubeclient.Connect(c.lab.Recorded().Kubeconfig, c.Spec.Name)
 	return err
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 )
 
-// readyFile is made by the holder in its folder when all mounts are there.
+// readyFile is made by the holder in its folder when all mounts exist.
 const readyFile = "mounts-are-ready"
 
 // hold starts the process that keeps the node's mounts.

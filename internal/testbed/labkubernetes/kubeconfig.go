@@ -31,12 +31,12 @@ func (c *Cluster) Kubeconfig(user string, groups ...string) (string, error) {
 
 // serverOnNodes is the API server's address on the nodes' link.
 func (c *Cluster) serverOnNodes() string {
-	return fmt.Sprintf("https://%s:%d", c.standing.Control.Address.Addr(), apiPort)
+	return fmt.Sprintf("https://%s:%d", c.lab.Control.Address.Addr(), apiPort)
 }
 
 // adminKubeconfig writes the one for people on this machine.
 func (c *Cluster) adminKubeconfig(server string, id identity) error {
-	k := c.standing.Kubernetes()
+	k := c.lab.Recorded()
 	if k.Kubeconfig == "" {
 		k.Kubeconfig = filepath.Join(c.Dir(), "kubeconfig")
 	}
@@ -47,7 +47,7 @@ func (c *Cluster) adminKubeconfig(server string, id identity) error {
 	if err := c.writeKubeconfig(k.Kubeconfig, server, "admin", id); err != nil {
 		return fmt.Errorf("kubeconfig: %w", err)
 	}
-	return c.standing.Save()
+	return c.lab.Save()
 }
 
 func (c *Cluster) writeKubeconfig(path, server, user string, id identity) error {

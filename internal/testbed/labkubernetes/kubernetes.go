@@ -67,10 +67,10 @@ func Up(ctx context.Context, o Options, spec Spec) (lab.Info, error) {
 			err = errors.Join(cause, err)
 		}
 		err = c.explain(err)
-		_, closeErr := c.standing.Close(ctx)
+		_, closeErr := c.lab.Close(ctx)
 		return lab.Info{}, errors.Join(err, closeErr)
 	}
-	return c.standing.Keep()
+	return c.lab.Keep()
 }
 
 // newCluster checks all that can be checked before anything is made.
@@ -94,7 +94,7 @@ func newCluster(o Options, spec Spec) (*Cluster, error) {
 	if err := c.findPrograms(); err != nil {
 		return nil, err
 	}
-	c.standing, err = lab.Begin(o.Lab, state.Kubernetes{
+	c.lab, err = lab.Begin(o.Lab, state.Kubernetes{
 		Name: spec.Name, CNI: cni.Name, KubeProxy: spec.KubeProxy, Link: spec.Link, MTU: spec.MTU, Nodes: spec.Nodes, IPv6: spec.IPv6,
 		Kubeconfig: o.Kubeconfig,
 	})

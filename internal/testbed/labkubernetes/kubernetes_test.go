@@ -46,8 +46,8 @@ func TestMain(m *testing.M) {
 			err = askName(ctx, os.Args[3], os.Stdout)
 		case "lab hold":
 			err = Hold(ctx, os.Args[3], os.Args[4])
-		case "lab door":
-			err = Door(ctx, os.Args[3])
+		case "lab relay":
+			err = Relay(ctx, os.Args[3])
 		case "own a-cluster":
 			_, err = Up(ctx, options(exec.NewRunner(), os.Args[3]), spec())
 		default:
@@ -337,7 +337,7 @@ func checkFrozen(t *testing.T, api *kubeclient.Client, o Options) {
 		t.Errorf("after it was frozen: %v", err)
 	}
 	if err := lab.SetFrozen(t.Context(), o.Lab, "other", true); err == nil || !strings.Contains(err.Error(), "there are [test]") {
-		t.Errorf("freezing what is not there: %v", err)
+		t.Errorf("freezing what does not exist: %v", err)
 	}
 }
 

@@ -42,7 +42,7 @@ func (c *Cluster) newPKI() (*pki, error) {
 	if err != nil {
 		return nil, err
 	}
-	template := newTemplate(pkix.Name{CommonName: "cnibench lab " + c.standing.ID()}, 1)
+	template := newTemplate(pkix.Name{CommonName: "cnibench lab " + c.lab.ID()}, 1)
 	template.IsCA, template.BasicConstraintsValid = true, true
 	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
@@ -59,7 +59,7 @@ func (c *Cluster) newPKI() (*pki, error) {
 	if err := p.serviceAccountKey(); err != nil {
 		return nil, err
 	}
-	control := c.standing.Control
+	control := c.lab.Control
 	_, err = p.issue("apiserver", pkix.Name{CommonName: "kube-apiserver"},
 		[]string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
 		addresses(netip.MustParseAddr("127.0.0.1"), control.Address.Addr(), control.Address6.Addr(),
@@ -67,7 +67,7 @@ func (c *Cluster) newPKI() (*pki, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, n := range c.standing.Nodes {
+	for _, n := range c.lab.Nodes {
 		if _, err := p.issue("kubelet-"+n.Name, pkix.Name{CommonName: n.Name}, []string{n.Name},
 			addresses(netip.MustParseAddr("127.0.0.1"), n.Address.Addr(), n.Address6.Addr())); err != nil {
 			return nil, err

@@ -277,7 +277,7 @@ func (s Store) Take(id string) (*Held, error) {
 	}
 }
 
-// OwnerLives reports whether the process that made the lab is there and no
+// OwnerLives reports whether the process that made the lab exists and no
 // zombie, which has no program any more.
 func (s Store) OwnerLives(id string) bool {
 	st, err := s.Read(id)

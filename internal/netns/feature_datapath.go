@@ -1,0 +1,29 @@
+package netns
+
+import (
+	"github.com/google/nftables"
+	"golang.org/x/sys/unix"
+)
+
+// Netkit is the devices for pods whose eBPF programs run in the pod's own context.
+func Netkit() Feature {
+	return device("netkit", "pod interfaces for eBPF (no network of the lab has them yet)", "CONFIG_NETKIT (Linux 6.7 and later)", "netkit")
+}
+
+// Flowtable is nftables' flowtable: packets of known connections bypass routing and rules.
+func Flowtable() Feature {
+	const name = "nf_flow_table"
+	return Feature{Name: name, Doc: "nftables' flowtable (bridge+flowtable)", Cure: cureByModule("nf_flow_table_inet", "CONFIG_NF_FLOW_TABLE_INET"), Probe: func() error {
+		return throwaway(func() error {
+			c, err := nftables.New()
+			if err != nil {
+				return err
+			}
+			t := c.AddTable(&nftables.Table{Family: nftables.TableFamilyINet, Name: "cnb-probe"})
+			c.AddFlowtable(&nftables.Flowtable{
+				Table: t, Name: "probe", Hooknum: nftables.FlowtableHookIngress, Priority: nftables.FlowtablePriorityFilter, Devices: []string{"lo"},
+			})
+			return missingIf(name, c.Flush(), unix.ENOENT, unix.EOPNOTSUPP, unix.EPROTONOSUPPORT, unix.EAFNOSUPPORT)
+		})
+	}}
+}

@@ -1,0 +1,75 @@
+package repo
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/labtest"
+)
+
+// TestCIReportsEveryCheck: .ci/run goes on after a check that failed, names each of those at
+// the end, shows the output of each check in one piece, and that of the tests last.
+func TestCIReportsEveryCheck(t *testing.T) {
+	bash := labtest.Tool(t, "bash", "bash")
+	labtest.Tool(t, "git", "git")
+	tree, programs := t.TempDir(), t.TempDir()
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(filepath.Join(tree, ".ci/run"), read(t, ".ci/run"))
+	// Two lines with a pause between them, in which other checks print.
+	stub := func(name string) string {
+		return fmt.Sprintf("#!/bin/sh\necho \"begin %s $*\"; sleep 0.05; echo \"end %s $*\"\ncase \"%s $*\" in $FAILING) exit 1 ;; esac\n", name, name, name)
+	}
+	for _, name := range []string{"install-deps", "fuzz", "race", "dist-test", "supply-chain"} {
+		write(filepath.Join(tree, "scripts", name+".sh"), stub(name))
+	}
+	write(filepath.Join(programs, "go"), stub("go"))
+	write(filepath.Join(programs, "make"), stub("make"))
+	write(filepath.Join(programs, "gofmt"), "#!/bin/sh\n")
+	r := exec.NewRunner()
+	t.Cleanup(r.Close)
+	run := func(failing string) exec.Result {
+		t.Helper()
+		res, _ := r.Run(t.Context(), exec.Cmd{Argv: []string{bash, filepath.Join(tree, ".ci/run")},
+			Env: []string{"PATH=" + programs + ":" + os.Getenv("PATH"), "HOME=" + tree, "FAILING=" + failing}})
+		return res
+	}
+	if _, err := r.Run(t.Context(), exec.Cmd{Argv: []string{"git", "init", "-q", tree}}); err != nil {
+		t.Fatal(err)
+	}
+	res := run("none")
+	out := string(res.Stdout)
+	if res.ExitCode != 0 {
+		t.Errorf("all checks pass, status %d:\n%s%s", res.ExitCode, out, res.Stderr)
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	for i, line := range lines {
+		if what, is := strings.CutPrefix(line, "begin "); is && (i+1 == len(lines) || lines[i+1] != "end "+what) {
+			t.Errorf("the output of %s is not in one piece:\n%s", what, out)
+		}
+	}
+	if !regexp.MustCompile(`end make test\n== \d+ s\n$`).MatchString(out) {
+		t.Errorf("the tests are not last:\n%s", out)
+	}
+	for _, failing := range []string{"go vet ./...", "fuzz rotation", "make lint", "make test"} {
+		res := run(failing)
+		if want := "failed: " + strings.Replace(failing, "fuzz", "scripts/fuzz.sh", 1) + "\n"; res.ExitCode != 1 || string(res.Stderr) != want {
+			t.Errorf("%s fails: status %d, %q, want %q", failing, res.ExitCode, res.Stderr, want)
+		}
+		if got := strings.Count(string(res.Stdout), "begin "); got != strings.Count(out, "begin ") {
+			t.Errorf("%s fails: %d checks ran, want %d", failing, got, strings.Count(out, "begin "))
+		}
+	}
+}

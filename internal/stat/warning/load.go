@@ -1,0 +1,155 @@
+package warning
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/cnibench/cnibench/internal/stat/dataset"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
+)
+
+// Doubts about what the machine and the traffic did during the samples.
+
+func warnCPU(c *dataset.Dataset, a Answers) Warning {
+	var f finding
+	for _, s := range a.Cells {
+		if s.CPUBound && s.Cell.CPUs == "" { // placed ends fill their CPU by design
+			f.add(s.Cell, 0, 0)
+		}
+	}
+	if len(f.cells) == 0 {
+		return Warning{}
+	}
+	return Warning{Code: CPUSaturated, Cells: f.cells,
+		Message: fmt.Sprintf("a core was at least %.0f %% busy in %s: the CPU was the limit, not the network", 100*dataset.Saturated, counted(len(f.cells), "cell")),
+		Cure:    "compare the CPU cost, or use a slower link, fewer streams or pinned ends, so that a core stays free"}
+}
+
+// stealShare is the share of one core that the hypervisor may take unmentioned.
+const stealShare = 0.01
+
+func warnSteal(c *dataset.Dataset, a Answers) Warning {
+	var f finding
+	for _, d := range c.Cells {
+		var stolen, measured float64
+		for _, s := range d.OK {
+			most, known := 0.0, false
+			for _, end := range dataset.Ends() {
+				if v, ok := dataset.PerSecond(s, end, "cpu_steal_seconds"); ok {
+					most, known = max(most, v), true
+				}
+			}
+			if known {
+				stolen, measured = stolen+most, measured+1
+			}
+		}
+		if measured > 0 && stolen/measured > stealShare {
+			f.add(d.Cell, stolen/measured, stolen/measured)
+		}
+	}
+	if len(f.cells) == 0 {
+		return Warning{}
+	}
+	return Warning{Code: Steal, Cells: f.cells,
+		Message: fmt.Sprintf("the hypervisor took CPU time in %s, most in %s: %.1f %% of a core", counted(len(f.cells), "cell"), named(f.worst), 100*f.value),
+		Cure:    "use a dedicated machine or dedicated CPUs; more blocks reduce the effect"}
+}
+
+// idleCores is how much of a core a machine may use unmentioned while nothing
+// is measured.
+const idleCores = 0.05
+
+func warnNotIdle(c *dataset.Dataset, a Answers) Warning {
+	var f finding
+	for _, d := range c.Cells {
+		most := 0.0
+		for _, s := range d.OK {
+			for _, end := range dataset.Ends() {
+				if v, ok := c.Idle.BusyCores(dataset.MachineOf(s, end)); ok {
+					most = max(most, v)
+				}
+			}
+		}
+		if most > idleCores {
+			f.add(d.Cell, most, most)
+		}
+	}
+	if len(f.cells) == 0 {
+		return Warning{}
+	}
+	return Warning{Code: NotIdle, Cells: f.cells,
+		Message: fmt.Sprintf("other programs used %.2f of a core on average between samples; that average is subtracted from CPU time, instructions and cycles, and the rest of their load is in these figures", f.value),
+		Cure:    "stop other programs, or compare the own CPU time (own_cpu_seconds_per_…), which counts only the processes of the two ends"}
+}
+
+func warnRoundTrips(c *dataset.Dataset, a Answers) Warning {
+	var f finding
+	for _, r := range a.RoundTrips {
+		if !r.OK {
+			f.add(r.Cell, math.Abs(r.Product.Value-1), r.Product.Value)
+		}
+	}
+	if len(f.cells) == 0 {
+		return Warning{}
+	}
+	return Warning{Code: RoundTripRate, Cells: f.cells,
+		Message: fmt.Sprintf("rate × mean round trip is not the number under way in %s, worst in %s: %.2f of it", counted(len(f.cells), "cell"), named(f.worst), f.value),
+		Cure:    "near 0.5 the tool reports one-way times, below 1 the client waits between transactions, above 1 the two were not measured together: look at the raw output"}
+}
+
+// sentShare is how far sent less lost may lie from received: what a window's
+// edges cut off.
+const sentShare = 0.02
+
+func warnSender(c *dataset.Dataset, a Answers) Warning {
+	var f finding
+	for _, d := range c.Cells {
+		var shares []float64
+		for _, s := range d.OK {
+			if v, ok := unexplained(s); ok {
+				shares = append(shares, v)
+			}
+		}
+		if len(shares) > 0 && math.Abs(estimate.MedianOf(shares)) > sentShare {
+			f.add(d.Cell, math.Abs(estimate.MedianOf(shares)), estimate.MedianOf(shares))
+		}
+	}
+	if len(f.cells) == 0 {
+		return Warning{}
+	}
+	return Warning{Code: SenderReceiver, Cells: f.cells,
+		Message: fmt.Sprintf("sender and receiver disagree by more than the loss in %s, most in %s: %+.1f %% of what was sent is missing", counted(len(f.cells), "cell"), named(f.worst), 100*f.value),
+		Cure:    "throughput is the receiver's count; raise sampling.seconds, so that buffers matter less, and read the raw output of both ends"}
+}
+
+// unexplained is the share of what was sent that was neither received nor lost.
+func unexplained(s dataset.Record) (float64, bool) {
+	sent, ok := dataset.Measured(s, "sent_throughput_bits_per_second")
+	received, okReceived := dataset.Measured(s, "throughput_bits_per_second")
+	if !ok || !okReceived || sent <= 0 {
+		return 0, false
+	}
+	loss, ok := dataset.Measured(s, "loss_ratio")
+	if !ok && dataset.Transport(s.Cell) != "tcp" {
+		return 0, false
+	}
+	return (sent*(1-loss) - received) / sent, true
+}
+
+// tellLoss is the median share of lost packets that is mentioned.
+const tellLoss = 0.01
+
+func warnLoss(c *dataset.Dataset, a Answers) Warning {
+	var f finding
+	for _, s := range a.Cells {
+		if s.Loss != nil && s.Loss.Value >= tellLoss {
+			f.add(s.Cell, s.Loss.Value, s.Loss.Value)
+		}
+	}
+	if len(f.cells) == 0 {
+		return Warning{}
+	}
+	return Warning{Code: Loss, Cells: f.cells,
+		Message: fmt.Sprintf("packets were lost in %s, most in %s: %.1f %%; a network that drops packets can look faster than its baseline", counted(len(f.cells), "cell"), named(f.worst), 100*f.value),
+		Cure:    "pace the stream (rate_bits_per_second) below the rate that arrives, and compare at equal loss"}
+}

@@ -1,0 +1,70 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed"
+)
+
+var _ testbed.PathVerifier = (*Lab)(nil)
+
+// WatchPath verifies on networks with proxies that TCP between pods passes those of both ends,
+// and on networks with a flowtable that it takes the packets of long connections. Both count:
+// where several cells of a cluster are measured in turns, what all of them sent.
+func (l *Lab) WatchPath(ctx context.Context, cell result.Cell) func(context.Context) error {
+	c, ok := l.clusters[keyOf(cell)]
+	if !ok || c.network.Proxied == nil && c.network.Bypassed == nil {
+		return func(context.Context) error { return nil }
+	}
+	from, to, err := sites(cell, c.network.HostNetwork)
+	switch {
+	case err != nil || from.pod == 0 || to.pod == 0 || cell.HasManyEnds():
+		return func(context.Context) error { return nil }
+	case c.network.Bypassed != nil:
+		return c.watchBypassed(ctx, cell, from, to)
+	case !tcpOnly(cell):
+		return func(context.Context) error { return nil }
+	}
+	return c.watchProxied(ctx, from, to)
+}
+
+// watchProxied counts the connections that the proxies at both ends take.
+func (c *cluster) watchProxied(ctx context.Context, from, to site) func(context.Context) error {
+	before, err := c.readProxied(ctx, from, to)
+	return func(ctx context.Context) error {
+		after, errAfter := c.readProxied(ctx, from, to)
+		if err := errors.Join(err, errAfter); err != nil {
+			return err
+		}
+		for i, s := range []site{from, to} {
+			if after[i] <= before[i] {
+				return fmt.Errorf("not proxied: no connection of the sample was led to the proxies on %s", c.nodes[s.node-1].Name)
+			}
+		}
+		return nil
+	}
+}
+
+// tcpOnly reports whether a cell's traffic is TCP: no proxy takes datagrams.
+func tcpOnly(cell result.Cell) bool {
+	return cell.Workload != result.PodSetupName && cell.Protocol != "udp" &&
+		!strings.HasPrefix(cell.Workload, "udp_") && !strings.HasPrefix(strings.ToLower(cell.Test), "udp")
+}
+
+// readProxied are the connections that the proxies at each end have taken.
+func (c *cluster) readProxied(ctx context.Context, ends ...site) ([]uint64, error) {
+	pods := c.knownPods(nil)
+	var got []uint64
+	for _, s := range ends {
+		n, err := c.network.Proxied(ctx, c.nodes[s.node-1], pods)
+		if err != nil {
+			return nil, err
+		}
+		got = append(got, n)
+	}
+	return got, nil
+}
