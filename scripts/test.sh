@@ -8,6 +8,7 @@
 # - The programs of a Kubernetes, which take minutes of all CPUs where they are not in the
 #   cache, are built in time that all of these leave idle (SCHED_IDLE).
 # - The tests that need these programs, whose names end in InCluster, are last.
+# - A few tests that failed run once more, alone; the summary lists those that pass then.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,7 +18,8 @@ go build -o bin/testsummary ./internal/repo/testsummary
 vet=()
 if [ "${CNIBENCH_CI:-}" = 1 ]; then vet=(-vet=off); fi
 
-run() { go test -count=1 -timeout 50m "${vet[@]}" -json "$@" 2>&1 || true; } # testsummary gives the status
+tests=(go test -count=1 -timeout 50m "${vet[@]}" -json)
+run() { "${tests[@]}" "$@" 2>&1 || true; } # testsummary gives the status
 
 # having prints the folders of the tests that have a line with the pattern.
 having() { { git grep -lE --untracked "$1" -- '*_test.go' || true; } | xargs -r -n 1 dirname | sed 's|^|./|' | sort -u; }
@@ -66,4 +68,4 @@ beside() {
 	cat bin/beside.json
 	built
 	run -p 1 -run 'InCluster$' "${in_clusters[@]}"
-} | bin/testsummary
+} | bin/testsummary "${tests[@]}"

@@ -5,6 +5,7 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,12 @@ func TestSlicesCountAllOfTheWork(t *testing.T) {
 			cfg.Placement = placement
 			t.Run(cfg.Test+cfg.Direction+placement, func(t *testing.T) {
 				client, server, err := slicedRun(t, cfg, someTurns(5))
+				for range 2 { // others may keep both ends from their processors for all of the slices
+					if err == nil || !strings.Contains(err.Error(), "too late") {
+						break
+					}
+					client, server, err = slicedRun(t, cfg, someTurns(5))
+				}
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -83,11 +90,10 @@ func TestSlicesCountAllOfTheWork(t *testing.T) {
 					t.Errorf("apart: client on %v, server on %v", client.CPUs, server.CPUs)
 				}
 				var transactions int64
+				var seconds []float64
 				for i, s := range client.Slices {
 					t.Logf("%+v", s)
-					if s.Seconds() < 0.008 || s.Seconds() > 0.5 {
-						t.Errorf("slice %d took %g s of 0.01", i, s.Seconds())
-					}
+					seconds = append(seconds, s.Seconds())
 					if s.ClientCPU <= 0 || s.ServerCPU <= 0 {
 						t.Errorf("slice %d: no CPU time: %+v", i, s)
 					}
@@ -106,6 +112,11 @@ func TestSlicesCountAllOfTheWork(t *testing.T) {
 						}
 						transactions += s.Transactions
 					}
+				}
+				// A side that others keep from its processor measures a shorter slice, or a longer one.
+				slices.Sort(seconds)
+				if median := seconds[len(seconds)/2]; median < 0.008 || median > 0.5 {
+					t.Errorf("slices of 0.01 s took %v", seconds)
 				}
 				if transactions > 0 && client.Latency.Count < transactions { // a stream whose slice others missed is in it too
 					t.Errorf("%d round trips recorded of %d", client.Latency.Count, transactions)

@@ -45,6 +45,9 @@ type summary struct {
 	failed  []key
 	skipped []skip
 	slow    []timed
+
+	broken   bool  // a package did not build, or ended in the middle of its tests
+	unsteady []key // failed, and passed when they ran once more
 }
 
 // timed is a test and what it took, seconds, without the time that it waited for its turn
@@ -140,11 +143,13 @@ func (s *summary) endPackage(k key, e event) {
 	}
 	// What a test was in the middle of when the package ended.
 	for _, open := range s.unfinished(k.pkg) {
+		s.broken = true
 		s.fail(open, s.output[open])
 		delete(s.output, open)
 	}
 	output = append(output, s.output[k]...)
 	if s.failedN[k.pkg] == 0 {
+		s.broken = true
 		s.fail(k, output)
 		return
 	}
@@ -176,6 +181,12 @@ func (s *summary) finish(strict bool) int {
 		s.print("\nFailed:\n")
 	}
 	for _, k := range s.failed {
+		s.print("  " + k.String() + "\n")
+	}
+	if len(s.unsteady) > 0 {
+		s.print("\nFailed, and passed when they ran again alone:\n")
+	}
+	for _, k := range s.unsteady {
 		s.print("  " + k.String() + "\n")
 	}
 	if len(s.skipped) > 0 {
