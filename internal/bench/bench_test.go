@@ -278,6 +278,9 @@ func TestRunRecordsIdle(t *testing.T) {
 	for _, s := range store.records {
 		for _, end := range []string{result.ClientNode, result.ServerNode} {
 			idle := s.Probes[end+result.IdleSuffix]["window_seconds"]
+			if s.Probes[end+result.IdleSuffix]["cpu_loop_seconds"] <= 0 || s.Probes[end]["cpu_loop_seconds"] != 0 {
+				t.Errorf("%s %s: the loop belongs to the idle time: %v", s.ID, end, s.Probes)
+			}
 			if idle < 0.02 || s.Probes[end]["window_seconds"] <= 0 || s.Probes[end]["first_edge_cpu_seconds"] <= 0 || s.Machines[end] == "" {
 				t.Errorf("%s %s: %v %v", s.ID, end, s.Probes, s.Machines)
 			}

@@ -31,6 +31,8 @@ type Dataset struct {
 	Better map[string]unit.Better
 	// Idle is what machines do while nothing is measured.
 	Idle IdleRates
+	// Speeds are those of the machines' processors.
+	Speeds Speeds
 }
 
 // CellData is what was recorded of one cell.
@@ -98,7 +100,7 @@ func (c *Dataset) Sort() {
 		}
 	}
 	c.Blocks = slices.Sorted(maps.Keys(seen))
-	c.Idle = newIdleRates(c.Cells)
+	c.Idle, c.Speeds = newIdleRates(c.Cells), newSpeeds(c.Cells)
 	byName := map[string]derivation{}
 	for _, m := range derivations() {
 		byName[m.Name] = m

@@ -82,6 +82,38 @@ func warnNotIdle(c *dataset.Dataset, a Answers) Warning {
 		Cure:    "stop other programs, or compare the own CPU time (own_cpu_seconds_per_…), which counts only the processes of the two ends"}
 }
 
+// speedRange is how much faster than its slowest block a processor may run in its fastest
+// one unmentioned.
+const speedRange = 1.15
+
+func warnSpeed(c *dataset.Dataset, a Answers) Warning {
+	var f finding
+	var from, to float64
+	for _, d := range c.Cells {
+		most := 0.0
+		for _, s := range d.OK {
+			for _, end := range dataset.Ends() {
+				slowest, fastest, ok := c.Speeds.Range(dataset.MachineOf(s, end))
+				if ok && fastest/slowest > most {
+					most = fastest / slowest
+					if most > max(speedRange, f.by) {
+						from, to = slowest, fastest
+					}
+				}
+			}
+		}
+		if most > speedRange {
+			f.add(d.Cell, most, most)
+		}
+	}
+	if len(f.cells) == 0 {
+		return Warning{}
+	}
+	return Warning{Code: SpeedVaries, Cells: f.cells,
+		Message: fmt.Sprintf("the processor ran at %.0f to %.0f %% of its usual speed, by a loop that is timed in each block; other virtual machines use its cores, or its clock changes. Efficiencies are compared inside a block and stay right, with wider intervals; do not compare absolute figures with another run's", 100*from, 100*to),
+		Cure:    "measure when the machine is quiet, or on dedicated cores with a fixed clock; prefer native workloads, whose slices take turns within milliseconds, to tools with windows of a second"}
+}
+
 func warnRoundTrips(c *dataset.Dataset, a Answers) Warning {
 	var f finding
 	for _, r := range a.RoundTrips {

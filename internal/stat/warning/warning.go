@@ -39,6 +39,7 @@ const (
 	CPUSaturated     Code = "cpu_saturated"
 	Steal            Code = "steal"
 	NotIdle          Code = "not_idle"
+	SpeedVaries      Code = "speed_varies"
 	SenderReceiver   Code = "sender_receiver"
 	Loss             Code = "loss"
 	RoundTripRate    Code = "rr_rtt"
@@ -78,7 +79,7 @@ func All(c *dataset.Dataset, a Answers) []Warning {
 func checks() []func(*dataset.Dataset, Answers) Warning {
 	return []func(*dataset.Dataset, Answers) Warning{
 		warnFailed, warnImpossible, warnHalves, warnOrder, warnChanged, warnSequence, warnLimits, warnSettings, warnMTU, warnBaseline,
-		warnCPU, warnSteal, warnNotIdle, warnSender, warnLoss, warnRoundTrips,
+		warnCPU, warnSteal, warnNotIdle, warnSpeed, warnSender, warnLoss, warnRoundTrips,
 		warnFewBlocks, warnTarget, warnDrift, warnBimodal, warnOutliers,
 		warnHistograms, warnNotPositive,
 	}

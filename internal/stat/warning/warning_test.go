@@ -78,6 +78,11 @@ func TestWarnings(t *testing.T) {
 			s.Machines = map[string]string{"server_node": "busy"}
 			s.Probes["server_node_idle"] = stattest.Metrics{"window_seconds": 0.3, "cpu_user_seconds": 0.06, "cpu_system_seconds": 0.03, "cpu_irq_seconds": 0, "cpu_softirq_seconds": 0, "cpu_nice_seconds": 0.03}
 		}), "0.40 of a core", []result.Cell{x}},
+		{warning.SpeedVaries, each(func(s *result.Sample) {
+			s.Machines = map[string]string{"client_node": "hurried", "server_node": "steady"}
+			s.Probes["client_node_idle"] = stattest.Metrics{"cpu_loop_seconds": 200e-6 * (1 + 0.25*float64(s.Block%2))}
+			s.Probes["server_node_idle"] = stattest.Metrics{"cpu_loop_seconds": 200e-6 * (1 + 0.1*float64(s.Block%2))}
+		}), "at 80 to 100 % of its usual speed", []result.Cell{x}},
 		{warning.SenderReceiver, each(func(s *result.Sample) { s.Metrics["sent_throughput_bits_per_second"] *= 1.25 }), "+20.1 % of what was sent", []result.Cell{x}},
 		{warning.Loss, each(func(s *result.Sample) { s.Metrics["loss_ratio"] = 0.03 }), "most in x tcp_stream 1472 B: 3.0 %", []result.Cell{x}},
 		{warning.RoundTripRate, each(func(s *result.Sample) {
