@@ -172,10 +172,13 @@ func (f *runFlags) campaignText(args []string, in io.Reader) (path string, err e
 	if f.builtin.budget < 0 {
 		return "", usageError{fmt.Errorf("--for %v: the time budget must be positive", f.builtin.budget)}
 	}
-	if len(args) == 0 {
-		if f.resume {
-			return "", usageError{errors.New("--resume needs the campaign: cnibench run DIR/campaign.yaml --resume --out DIR")}
+	if len(args) == 0 && f.resume {
+		args = []string{filepath.Join(f.out, result.CampaignFile)}
+		if _, err := os.Stat(args[0]); err != nil {
+			return "", usageError{fmt.Errorf("nothing to resume in %s: %w", f.out, err)}
 		}
+	}
+	if len(args) == 0 {
 		if f.testbed == "" && f.cluster != (clusterFlags{}) {
 			f.testbed = campaign.Kubernetes
 		}

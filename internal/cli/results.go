@@ -93,7 +93,7 @@ func (r results) fits(c campaign.Campaign, f runFlags) error {
 	if err := r.plan.Check(r.recorded, c.Sampling.Retries); err != nil {
 		return err
 	}
-	return sameSampling(f.out, c)
+	return sameSampling(f.out, c, uncontrolled(f.out))
 }
 
 // newPlan is the plan of a campaign as the flags ask for it.
@@ -109,8 +109,8 @@ func newPlan(c campaign.Campaign, f runFlags) plan.Plan {
 }
 
 // sameSampling refuses to go on under other rules than those that the
-// directory's campaign.yaml states.
-func sameSampling(dir string, c campaign.Campaign) error {
+// directory's campaign.yaml states. before reports that a version without conditions began it.
+func sameSampling(dir string, c campaign.Campaign, before bool) error {
 	path := filepath.Join(dir, result.CampaignFile)
 	data, err := result.ReadFile(path)
 	if err != nil {
@@ -119,6 +119,9 @@ func sameSampling(dir string, c campaign.Campaign) error {
 	old, err := campaign.Parse(path, data, recordedKnown())
 	if err != nil {
 		return err
+	}
+	if before {
+		old = old.Uncontrolled()
 	}
 	if old.Sampling != c.Sampling {
 		return fmt.Errorf("the campaign's sampling was %+v, is %+v; undo the change, or start a new directory", old.Sampling, c.Sampling)
