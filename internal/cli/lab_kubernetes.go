@@ -141,7 +141,7 @@ func (f kubernetesFlags) checkUp(flags *pflag.FlagSet) error {
 	}
 	only := []string{"cni", "kube-proxy", "name", "kubeconfig", "bin-dir", "ipv6", "tools"}
 	if f.wanted {
-		only = []string{"network", "pods", "profile"}
+		only = []string{"network", "pods", "profile", "encryption"}
 	}
 	for _, name := range only {
 		if flags.Changed(name) {
