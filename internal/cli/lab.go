@@ -176,9 +176,6 @@ func labUp(stdout, stderr io.Writer) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if nodes < 1 {
-				return usageError{errors.New("--nodes: want at least 1")}
-			}
 			if err := kube.checkUp(cmd.Flags()); err != nil {
 				return err
 			}
@@ -222,6 +219,9 @@ func labUp(stdout, stderr io.Writer) *cobra.Command {
 
 // specsOf are clusters that are alike but for their networks.
 func specsOf(networks []string, like state.Spec, nodes, pods int) ([]state.Spec, error) {
+	if nodes < 1 {
+		return nil, usageError{errors.New("--nodes: want at least 1")}
+	}
 	if err := oneOf("encryption", like.Encryption, result.Encryptions()); err != nil {
 		return nil, err
 	}
