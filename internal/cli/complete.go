@@ -10,6 +10,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/kubeclient"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/papers"
 )
 
@@ -29,7 +30,7 @@ func complete(root *cobra.Command) error {
 		cmd.ValidArgsFunction = values
 	}
 	flags := map[string]cobra.CompletionFunc{
-		"network": names(networkNames), "link": names(linkNames), "profile": names(profile.Names), "context": contexts,
+		"network": names(networkNames), "link": names(linkNames), "profile": names(profile.Names), "context": contexts, "encryption": names(result.Encryptions),
 		"testbed": names(func() []string { return known().Testbeds }), "for": names(goalNames),
 		"kubeconfig": anyFile, "inventory": anyFile, "out": folder, "campaign": fileOf("yaml", "yml"), "file": fileOf("yaml", "yml"), "to": anyFile,
 	}

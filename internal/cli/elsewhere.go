@@ -61,6 +61,9 @@ func listNetworks(context.Context) []listed {
 	return rows
 }
 
+// clusterNetworks is empty: no lab's Kubernetes can be brought up from here.
+func clusterNetworks() []string { return nil }
+
 func listServiceProxies() []listed {
 	rows := []listed{}
 	for _, p := range serviceProxies() {

@@ -20,6 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/network/catalog"
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/scratch"
 	"github.com/cnibench/cnibench/internal/testbed"
 	"github.com/cnibench/cnibench/internal/testbed/baremetal"
@@ -159,14 +160,15 @@ func customNetworks(c campaign.Campaign) ([]network.Network, error) {
 
 func labUp(stdout, stderr io.Writer) *cobra.Command {
 	var networks, cniPath []string
-	var link, settings string
-	var nodes, pods, mtu int
+	var like state.Spec // of all clusters
+	var nodes, pods int
 	var out outputFlags
 	var kube kubernetesFlags
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "build a lab that stays until lab down",
 		Example: `  cnibench lab up --network bridge --network calico/direct --link 1-gigabit
+  cnibench lab up --network flannel/vxlan --encryption wireguard-go
   cnibench lab up --kubernetes --nodes 2 --cni bridge --kube-proxy nftables --kubeconfig kubeconfig`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -174,13 +176,10 @@ func labUp(stdout, stderr io.Writer) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if nodes < 1 {
-				return usageError{errors.New("--nodes: want at least 1")}
-			}
 			if err := kube.checkUp(cmd.Flags()); err != nil {
 				return err
 			}
-			specs, err := specsOf(networks, state.Spec{Link: link, Profile: settings, MTU: mtu}, nodes, pods)
+			specs, err := specsOf(networks, like, nodes, pods)
 			if err != nil {
 				return err
 			}
@@ -195,7 +194,7 @@ func labUp(stdout, stderr io.Writer) *cobra.Command {
 			}
 			up := func() (lab.Info, error) { return lab.Up(cmd.Context(), o, specs) }
 			if kube.wanted {
-				up = func() (lab.Info, error) { return kube.up(cmd.Context(), o, link, mtu, nodes) }
+				up = func() (lab.Info, error) { return kube.up(cmd.Context(), o, like.Link, like.MTU, nodes) }
 			}
 			info, err := up()
 			if err != nil {
@@ -206,11 +205,12 @@ func labUp(stdout, stderr io.Writer) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&networks, "network", []string{"bridge"}, "networks, each with nodes of its own")
-	flags.StringVar(&link, "link", "unshaped", "the wire between nodes: see cnibench list links")
-	flags.StringVar(&settings, "profile", lab.DefaultProfile, "the settings of nodes and pods: see cnibench list profiles")
+	flags.StringVar(&like.Link, "link", "unshaped", "the wire between nodes: see cnibench list links")
+	flags.StringVar(&like.Profile, "profile", lab.DefaultProfile, "the settings of nodes and pods: see cnibench list profiles")
 	flags.IntVar(&nodes, "nodes", 2, "nodes of each network")
 	flags.IntVar(&pods, "pods", 1, "pods on each node")
-	flags.IntVar(&mtu, "mtu", 1500, "MTU of the link in bytes")
+	flags.IntVar(&like.MTU, "mtu", 1500, "MTU of the link in bytes")
+	flags.StringVar(&like.Encryption, "encryption", result.EncryptionNone, "what encrypts the packets between nodes: "+strings.Join(result.Encryptions(), ", "))
 	flags.StringSliceVar(&cniPath, "cni-path", nil, "folders to search for CNI plugins, before the usual ones")
 	out.add(flags, plainFormats())
 	kube.add(flags)
@@ -219,6 +219,15 @@ func labUp(stdout, stderr io.Writer) *cobra.Command {
 
 // specsOf are clusters that are alike but for their networks.
 func specsOf(networks []string, like state.Spec, nodes, pods int) ([]state.Spec, error) {
+	if nodes < 1 {
+		return nil, usageError{errors.New("--nodes: want at least 1")}
+	}
+	if err := oneOf("encryption", like.Encryption, result.Encryptions()); err != nil {
+		return nil, err
+	}
+	if like.Encryption == result.EncryptionNone {
+		like.Encryption = ""
+	}
 	var specs []state.Spec
 	for _, n := range networks {
 		if _, err := catalog.Find(n); err != nil {

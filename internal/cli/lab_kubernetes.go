@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -27,28 +28,13 @@ type kubernetesFlags struct {
 
 func (f *kubernetesFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.wanted, "kubernetes", false, "bring up a Kubernetes: etcd, control plane, kubelets, containerd, CNI")
-	flags.StringVar(&f.cni, "cni", "bridge", "with --kubernetes: the pod network: "+cniNames())
+	flags.StringVar(&f.cni, "cni", "bridge", "with --kubernetes: the pod network: "+strings.Join(clusterNetworks(), ", "))
 	flags.StringVar(&f.kubeProxy, "kube-proxy", "iptables", "with --kubernetes: the mode of kube-proxy: iptables, nftables, none")
 	flags.StringVar(&f.name, "name", "cnibench", "with --kubernetes: its name and that of the kubeconfig's context")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "with --kubernetes: the file to write, which may not exist unless lab up wrote it (default: one in the lab's folder, whose path is printed)")
 	flags.StringVar(&f.binDir, "bin-dir", "", "with --kubernetes: the folder of its programs (default: where make cluster-binaries builds, then PATH)")
 	flags.BoolVar(&f.ipv6, "ipv6", false, "with --kubernetes: IPv6 and IPv4 for nodes, pods and services")
 	flags.BoolVar(&f.tools, "tools", false, "with --kubernetes: add the published tools that are installed on this machine to the pods' image")
-}
-
-func cniNames() string {
-	all, err := labkubernetes.CNIs()
-	if err != nil {
-		return err.Error()
-	}
-	text := ""
-	for i, c := range all {
-		if i > 0 {
-			text += ", "
-		}
-		text += c.Name
-	}
-	return text
 }
 
 // up brings a Kubernetes up, after what killed commands left was cleared.
@@ -141,7 +127,7 @@ func (f kubernetesFlags) checkUp(flags *pflag.FlagSet) error {
 	}
 	only := []string{"cni", "kube-proxy", "name", "kubeconfig", "bin-dir", "ipv6", "tools"}
 	if f.wanted {
-		only = []string{"network", "pods", "profile"}
+		only = []string{"network", "pods", "profile", "encryption"}
 	}
 	for _, name := range only {
 		if flags.Changed(name) {

@@ -23,7 +23,9 @@ type listed struct {
 	// Kind is what carries a network's packets: "real", "model" or "own plugin".
 	Kind string `json:"kind,omitempty"`
 	// Model is what a network was modelled on; absent for real ones.
-	Model         string `json:"model,omitempty"`
+	Model string `json:"model,omitempty"`
+	// RealForm are the flags of lab up that bring up what a network is a model of.
+	RealForm      string `json:"real_form,omitempty"`
 	Encapsulation string `json:"encapsulation,omitempty"`
 	// Datapath is what carries a network's packets here, where machines differ.
 	Datapath string   `json:"datapath,omitempty"`
@@ -173,11 +175,17 @@ func writeNetworks(w io.Writer, rows []listed) error {
 		if len(r.Needs) > 0 {
 			fmt.Fprintf(&b, "    needs %s\n", strings.Join(r.Needs, ", "))
 		}
+		if r.RealForm != "" {
+			fmt.Fprintf(&b, "    real: cnibench lab up %s\n", r.RealForm)
+		}
 	}
 	b.WriteString("\nreal: the programs that users run. model: rebuilt by cnibench from parts of the kernel. own plugin: a model whose\n" +
 		"pods are attached by a CNI plugin of cnibench. docs/real.md explains them. Networks named ladder/ are only steps of\n" +
 		"ladders. Each network with pods can also be named with +sockmap: TCP between pods of one node then goes from\n" +
 		"socket to socket.\n")
+	if all := clusterNetworks(); len(all) > 0 {
+		fmt.Fprintf(&b, "\nReal networks of a lab's Kubernetes, cnibench lab up --kubernetes --cni NAME:\n%s.\n", strings.Join(all, ", "))
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -5,6 +5,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/buildable"
@@ -12,8 +13,10 @@ import (
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/network/instructions"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed/baremetal"
 	"github.com/cnibench/cnibench/internal/testbed/lab/wire"
+	"github.com/cnibench/cnibench/internal/testbed/labkubernetes"
 )
 
 // tuneTime is what changing a profile of a whole machine takes.
@@ -48,6 +51,9 @@ func listNetworks(ctx context.Context) []listed {
 	for _, n := range catalog.List() {
 		row := listed{Name: n.Name, Summary: n.Summary, Kind: n.Kind, Model: n.Model, Encapsulation: n.Encapsulation}
 		row.need(n.Needs, have)
+		if n.Kind != result.KindReal && slices.Contains(clusterNetworks(), n.Name) {
+			row.RealForm = "--kubernetes --cni " + n.Name
+		}
 		if n.Datapath != nil && len(row.Missing) == 0 {
 			var err error
 			if row.Datapath, err = n.Datapath(ctx); err != nil {
@@ -57,6 +63,16 @@ func listNetworks(ctx context.Context) []listed {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// clusterNetworks are the names of the networks that a lab's Kubernetes can have.
+func clusterNetworks() []string {
+	all, _ := labkubernetes.CNIs() // an error names one that the catalogue lacks, which no build has
+	var names []string
+	for _, c := range all {
+		names = append(names, c.Name)
+	}
+	return names
 }
 
 func listServiceProxies() []listed {

@@ -34,14 +34,15 @@ workloads: [{name: mpi_hpcc, ranks: [4], ranks_per_node: [2], matrix_size: [6000
 sampling: {min_blocks: 2, max_blocks: 2}
 `
 
-// TestMPIInCluster: on a lab's Kubernetes whose image has the tools, jobs of both MPIs and
+// TestMPIInCluster: on a lab's Kubernetes whose image has the tools and whose pods have the
+// reference plugin ptp, jobs of both MPIs and
 // a native one run through exec alone, and devices carried what MPI sent. Where the
 // controller is killed in mid-job, no process of it is left in any pod.
 func TestMPIInCluster(t *testing.T) {
 	needsCluster(t)
 	needAllTools(t) // all of them are in the image
 	c := newClusters(t)
-	c.run("lab", "up", "--kubernetes", "--tools", "--name", "mpi", "--cni", "bridge", "--kubeconfig", "examples/mpi.kubeconfig")
+	c.run("lab", "up", "--kubernetes", "--tools", "--name", "mpi", "--cni", "ptp", "--kubeconfig", "examples/mpi.kubeconfig")
 	c.write("mpi.yaml", mpiOnCluster)
 	c.run("run", "examples/mpi.yaml", "--kubeconfig", "examples/mpi.kubeconfig", "--out", "mpi", "--seed", "1")
 	recorded, err := result.Read(filepath.Join(c.work, "mpi"))
@@ -55,6 +56,9 @@ func TestMPIInCluster(t *testing.T) {
 			continue
 		}
 		measured[s.Cell.Workload+" "+s.Cell.Test]++
+		if s.Cell.Network != "ptp" {
+			t.Errorf("%s: the network is found to be %s", s.Cell.Traffic(), s.Cell.Network)
+		}
 		m, counts := s.Metrics, s.Cell.Workload != "mpi_hpcc" || s.Cell.Test != "mpich" // MPICH does not
 		if s.Job == nil && (counts != (m["mpi_sent_bytes"] > 0) || m["device_sent_bytes"] <= m["mpi_sent_bytes"]) {
 			t.Errorf("%s: MPI sent %g bytes, the devices %g", s.Cell.Traffic(), m["mpi_sent_bytes"], m["device_sent_bytes"])

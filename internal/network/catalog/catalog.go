@@ -37,6 +37,7 @@ func List() []network.Network {
 		reference.Bridge(),
 		docker.Bridge(),
 		docker.BridgeReal(),
+		docker.Host(),
 		reference.MACVLAN(),
 		docker.MACVLAN(),
 		podman.Bridge(),

@@ -122,11 +122,14 @@ func (d *client) load(ctx context.Context, image io.Reader) error {
 	return d.do(ctx, http.MethodPost, "/images/load?quiet=1", image, nil)
 }
 
-// run starts a container in a network and in a network namespace that exists.
+// run starts a container in a network and in a network namespace that exists; "" is the
+// one that Docker puts it into.
 func (d *client) run(ctx context.Context, name, network, namespace string) error {
 	config := map[string]any{
-		"Image": pauseImage, "Env": []string{podNamespace + "=" + namespace},
-		"HostConfig": map[string]any{"NetworkMode": network, "Runtime": dockerRuntime},
+		"Image": pauseImage, "HostConfig": map[string]any{"NetworkMode": network, "Runtime": dockerRuntime},
+	}
+	if namespace != "" {
+		config["Env"] = []string{podNamespace + "=" + namespace}
 	}
 	if err := d.do(ctx, http.MethodPost, "/containers/create?name="+name, config, nil); err != nil {
 		return err
@@ -141,12 +144,30 @@ type endpoint struct {
 	MacAddress  string
 }
 
+// container is what dockerd answers about one, as far as it is read.
+type container struct {
+	State           struct{ Pid int }
+	NetworkSettings struct{ Networks map[string]endpoint }
+}
+
+func (d *client) inspect(ctx context.Context, name string) (c container, err error) {
+	err = d.do(ctx, http.MethodGet, "/containers/"+name+"/json", nil, &c)
+	return c, err
+}
+
+// process is the number of a container's first process.
+func (d *client) process(ctx context.Context, name string) (int, error) {
+	c, err := d.inspect(ctx, name)
+	if err == nil && c.State.Pid == 0 {
+		err = fmt.Errorf("dockerd: container %s does not run", name)
+	}
+	return c.State.Pid, err
+}
+
 // endpoint describes a container's attachment to a network.
 func (d *client) endpoint(ctx context.Context, name, network string) (endpoint, error) {
-	var c struct {
-		NetworkSettings struct{ Networks map[string]endpoint }
-	}
-	if err := d.do(ctx, http.MethodGet, "/containers/"+name+"/json", nil, &c); err != nil {
+	c, err := d.inspect(ctx, name)
+	if err != nil {
 		return endpoint{}, err
 	}
 	e, ok := c.NetworkSettings.Networks[network]

@@ -76,8 +76,14 @@ func TestWithNamespace(t *testing.T) {
 	if strings.Contains(string(got), "oomScoreAdj") {
 		t.Errorf("the score is left: %s", got)
 	}
+	const onHost = `{"process":{"env":["PATH=/bin"]},"linux":{"namespaces":[{"type":"network","path":"/run/docker/netns/default"}]}}`
+	if got, err := withNamespace([]byte(onHost)); err != nil || !strings.Contains(string(got), `{"path":"/run/docker/netns/default","type":"network"}`) {
+		t.Errorf("a container with the node's network: %s (%v)", got, err)
+	}
 	for bad, want := range map[string]string{
-		"{": "EOF", `{}`: "has no CNIBENCH_NETNS", `{"process":{"env":["CNIBENCH_NETNS=x"]}}`: "no network namespace",
+		"{": "EOF", `{}`: "has no CNIBENCH_NETNS", `{"linux":{"namespaces":[{"type":"network"}]}}`: "has no CNIBENCH_NETNS",
+		`{"linux":{"namespaces":[{"type":"network","path":""}]}}`: "has no CNIBENCH_NETNS",
+		`{"process":{"env":["CNIBENCH_NETNS=x"]}}`:                "no network namespace",
 	} {
 		if _, err := withNamespace([]byte(bad)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", bad, err, want)
@@ -89,7 +95,7 @@ func TestDockerCalls(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Method + " " + r.URL.Path {
 		case "GET /v1.41/containers/pod/json":
-			_, _ = w.Write([]byte(`{"NetworkSettings":{"Networks":{"bridge":{"IPAddress":"10.244.1.2","IPPrefixLen":24}}}}`))
+			_, _ = w.Write([]byte(`{"State":{"Pid":77},"NetworkSettings":{"Networks":{"bridge":{"IPAddress":"10.244.1.2","IPPrefixLen":24}}}}`))
 		case "DELETE /v1.41/containers/gone":
 			http.Error(w, `{"message":"No such container: gone"}`, http.StatusNotFound)
 		default:
@@ -104,6 +110,9 @@ func TestDockerCalls(t *testing.T) {
 	}
 	if _, err := d.endpoint(t.Context(), "pod", "overlay0"); err == nil || !strings.Contains(err.Error(), "not in the network overlay0") {
 		t.Errorf("another network: %v", err)
+	}
+	if pid, err := d.process(t.Context(), "pod"); err != nil || pid != 77 {
+		t.Errorf("its process is %d (%v)", pid, err)
 	}
 	if err := d.remove(t.Context(), "gone"); err != nil {
 		t.Errorf("a container that does not exist: %v", err)

@@ -100,7 +100,8 @@ func rewriteSpec(path string) error {
 	return os.WriteFile(path, data, 0o600)
 }
 
-// withNamespace is rewriteSpec for the specification's text. The score for the
+// withNamespace is rewriteSpec for the specification's text. A container that Docker itself
+// puts into a namespace that exists, as with --network host, stays there. The score for the
 // kernel's choice of what to kill goes: to lower it is a privilege that a machine may
 // lack.
 func withNamespace(spec []byte) ([]byte, error) {
@@ -111,26 +112,40 @@ func withNamespace(spec []byte) ([]byte, error) {
 		return nil, err
 	}
 	process, _ := config["process"].(map[string]any)
+	delete(process, "oomScoreAdj")
+	own, named := networkNamespace(config), environment(process, podNamespace)
+	switch {
+	case named == "" && (own == nil || own["path"] == nil || own["path"] == ""):
+		return nil, errors.New("its environment has no " + podNamespace)
+	case own == nil:
+		return nil, errors.New("it has no network namespace")
+	case named != "":
+		own["path"] = named
+	}
+	return json.Marshal(config)
+}
+
+// environment is the value of a variable of a container's process; "" where it has none.
+func environment(process map[string]any, name string) string {
 	env, _ := process["env"].([]any)
-	file := ""
 	for _, e := range env {
 		if s, ok := e.(string); ok {
-			if v, found := strings.CutPrefix(s, podNamespace+"="); found {
-				file = v
+			if value, found := strings.CutPrefix(s, name+"="); found {
+				return value
 			}
 		}
 	}
-	if file == "" {
-		return nil, errors.New("its environment has no " + podNamespace)
-	}
-	delete(process, "oomScoreAdj")
+	return ""
+}
+
+// networkNamespace is the part of a specification that is about it; nil where there is none.
+func networkNamespace(config map[string]any) map[string]any {
 	linux, _ := config["linux"].(map[string]any)
 	namespaces, _ := linux["namespaces"].([]any)
 	for _, n := range namespaces {
 		if m, ok := n.(map[string]any); ok && m["type"] == "network" {
-			m["path"] = file
-			return json.Marshal(config)
+			return m
 		}
 	}
-	return nil, errors.New("it has no network namespace")
+	return nil
 }

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"net"
@@ -19,6 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network/encryption"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 	"github.com/cnibench/cnibench/internal/traffic"
 )
 
@@ -175,6 +177,54 @@ func datagrams(t *testing.T, ns netns.NS, to netip.AddrPort) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestKeptLabIsEncrypted: nodes of a lab that stays send each other no plain packet, and what
+// cannot be encrypted is refused before anything is made.
+func TestKeptLabIsEncrypted(t *testing.T) {
+	needLab(t)
+	labtest.Feature(t, "tun", netns.TUN().Probe())
+	labtest.Feature(t, "vxlan", netns.VXLAN().Probe())
+	o := options(newRunner(t), stateDir(t))
+	spec := state.Spec{Network: "bridge", Link: "unshaped", Profile: DefaultProfile, MTU: 1500, Pods: []int{1, 1}, Encryption: result.EncryptionIPsec}
+	if _, err := Up(t.Context(), o, []state.Spec{spec}); err == nil || !strings.Contains(err.Error(), "bridge cannot have encryption by ipsec") {
+		t.Errorf("bridge with IPsec: %v", err)
+	}
+	spec.Network, spec.Encryption = "flannel/vxlan", result.EncryptionWireGuardGo
+	info, err := Up(t.Context(), o, []state.Spec{spec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if _, err := Down(context.WithoutCancel(t.Context()), o, info.ID); err != nil {
+			t.Error(err)
+		}
+	}()
+	places := map[string]netns.NS{}
+	for _, p := range info.Places {
+		places[strings.TrimPrefix(p.Namespace, "cnb-"+info.ID+"-1-")] = netns.Named(p.Namespace)
+	}
+	addresses, err := netns.Addresses(places["node2-pod1"])
+	if err != nil || len(addresses) == 0 {
+		t.Fatalf("addresses of a pod: %v (%v)", addresses, err)
+	}
+	at, err := netip.ParsePrefix(addresses[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWatch(t, places["fabric"])
+	if err := ask(places["node1-pod1"], echo(t, places["node2-pod1"], at.Addr()), 1300); err != nil {
+		t.Error(err)
+	}
+	frames := w.seen()
+	for _, f := range frames {
+		if f.tunnel != "wireguard" && !f.dst.IsMulticast() {
+			t.Errorf("a plain packet is on the wire: %+v", f)
+		}
+	}
+	if len(frames) < 2 {
+		t.Errorf("%d packets on the wire", len(frames))
 	}
 }
 

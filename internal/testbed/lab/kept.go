@@ -15,6 +15,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed/lab/state"
 )
 
@@ -54,6 +55,10 @@ func Up(ctx context.Context, o Options, specs []state.Spec) (Info, error) {
 			return Info{}, fmt.Errorf("%s lives only as long as the program that made it: it cannot be kept", n.Name)
 		}
 		if err := l.planner.check(n, s.Link, s.Profile, s.MTU); err != nil {
+			return Info{}, err
+		}
+		between := result.Cell{Network: s.Network, Encryption: s.Encryption, Placement: result.InterHost, MTU: s.MTU}
+		if err := l.planner.checkEncryption(n, between); err != nil {
 			return Info{}, err
 		}
 	}

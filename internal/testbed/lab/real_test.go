@@ -86,6 +86,34 @@ func TestDockerIsTheNodesOwn(t *testing.T) {
 	}
 }
 
+// TestDockerHostIsTheNodesNetwork: a container is in each node's own namespace, and packets
+// to a node pass the rules that dockerd loads there.
+func TestDockerHostIsTheNodesNetwork(t *testing.T) {
+	needLab(t)
+	labtest.Tool(t, "dockerd", "docker.io")
+	l := New(options(newRunner(t), stateDir(t)))
+	buildLab(t, l, cells("docker/host"))
+	c := l.ordered[0]
+	for _, n := range c.nodes {
+		if on := commandsIn(t, n.NS); !slices.Contains(on, "dockerd") || !slices.Contains(on, "cnibench") { // the container's program
+			t.Errorf("%s runs %v", n.Name, on)
+		}
+	}
+	from, to := site{node: 1}, site{node: 2}
+	if err := ask(c.ns(from), echo(t, c.ns(to), c.address(to)), 100); err != nil {
+		t.Fatal(err)
+	}
+	packets := uint64(0)
+	for rule, count := range counters(t, c.ns(to)) {
+		if strings.HasPrefix(rule, "-A PREROUTING ") && strings.HasSuffix(rule, "-j DOCKER") {
+			packets += count
+		}
+	}
+	if packets == 0 {
+		t.Error("no packet from node 1 has passed Docker's rules on node 2")
+	}
+}
+
 // TestReapRealNetworks: what a container engine left when its lab's owner was killed is
 // removed, wherever it was.
 func TestReapRealNetworks(t *testing.T) {
@@ -95,7 +123,7 @@ func TestReapRealNetworks(t *testing.T) {
 		t.Run(until, func(t *testing.T) {
 			dir := stateDir(t)
 			leavesNothing(t, dir, func() string {
-				killOwner(t, dir, until, "docker/bridge-real", "docker/overlay-real", "podman/bridge", ovnName)
+				killOwner(t, dir, until, "docker/bridge-real", "docker/host", "docker/overlay-real", "podman/bridge", ovnName)
 				ids, err := (state.Store{Dir: dir}).IDs()
 				if err != nil || len(ids) > 1 || until == "built" && len(ids) == 0 {
 					t.Fatalf("labs %v (%v)", ids, err)

@@ -14,6 +14,8 @@ type CNI struct {
 	Name    string
 	Summary string
 	IPv6    bool // it can have IPv6 in addition to IPv4
+	// KubeProxy is the only one of KubeProxies that it runs with; "" where any will do.
+	KubeProxy string
 	// Programs are binaries that make cluster-binaries builds, or that cureOf says
 	// how to get; Cluster.Program gives their paths.
 	Programs []string
@@ -36,6 +38,9 @@ type CNI struct {
 	// nodes start. It need not wait until the agent is done: a node is waited for until
 	// it is Ready.
 	StartNode func(ctx context.Context, c *Cluster, n *Node) error
+	// Verify checks a node that is Ready: an agent that falls back to something that the
+	// name does not promise is an error.
+	Verify func(ctx context.Context, c *Cluster, n *Node) error
 }
 
 // CNIs is every pod network that a lab's Kubernetes can have.

@@ -63,18 +63,41 @@ func askName(ctx context.Context, address string, to io.Writer) error {
 	return err
 }
 
+// agentTest is a CNI with an agent of its own, and what it leaves in the API.
+type agentTest struct {
+	cni, proxy            string
+	configMap, says, node string
+	long                  bool // only by make test-all: a start takes half a minute of CI
+}
+
+// agentTests has every CNI whose agents are the vendor's own. Cilium's modes that are left to
+// make test-all are verified at each start like the others.
+func agentTests() []agentTest {
+	const flannel, cilium = "kube-flannel/configmaps/kube-flannel-cfg", "kube-system/configmaps/cilium-config"
+	const backend = `"flannel.alpha.coreos.com/backend-type":`
+	return []agentTest{
+		{"flannel/vxlan", "nftables", flannel, `\"Type\": \"vxlan\"`, backend + `"vxlan"`, false},
+		{"flannel/host-gw", "iptables", flannel, `\"Type\": \"host-gw\"`, backend + `"host-gw"`, false},
+		{"cilium/native", "none", cilium, `"routing-mode":"native"`, "", false},
+		{"cilium/vxlan", "iptables", cilium, `"routing-mode":"tunnel"`, "", false},
+		{"cilium/native+hubble", "nftables", cilium, `"enable-hubble":"true"`, "", false},
+		{"cilium/native+host-firewall", "iptables", cilium, `"enable-host-firewall":"true"`, "", true},
+		{"cilium/native+legacy-routing", "none", cilium, `"enable-host-legacy-routing":"true"`, "", true},
+		{"cilium/native+pod-lb", "none", cilium, `"bpf-lb-sock-hostns-only":"true"`, "", true},
+		{"cilium/native+dsr", "none", cilium, `"bpf-lb-mode":"dsr"`, "", true},
+		{"cilium/native+bigtcp", "none", cilium, `"enable-ipv4-big-tcp":"true"`, "", true},
+	}
+}
+
 // TestAgentsInCluster: with each CNI that has an agent of its own two nodes come up, pods
 // reach each other in a node, between nodes and by a service, what the CNI leaves in
 // the API shows which it is, and nothing is left of it on the machine.
 func TestAgentsInCluster(t *testing.T) {
-	for _, test := range []struct{ cni, proxy, configMap, says, node string }{
-		{
-			"flannel/vxlan", "nftables", "kube-flannel/configmaps/kube-flannel-cfg", `\"Type\": \"vxlan\"`,
-			`"flannel.alpha.coreos.com/backend-type":"vxlan"`,
-		},
-		{"cilium/native", "none", "kube-system/configmaps/cilium-config", `"routing-mode":"native"`, ""},
-	} {
+	for _, test := range agentTests() {
 		t.Run(strings.ReplaceAll(test.cni, "/", "-"), func(t *testing.T) {
+			if test.long {
+				labtest.Long(t)
+			}
 			needCluster(t)
 			needCNI(t, test.cni)
 			dir := filepath.Join(t.TempDir(), "state")

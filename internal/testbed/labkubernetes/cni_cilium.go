@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cnibench/cnibench/internal/netns"
-	"github.com/cnibench/cnibench/internal/network"
 )
 
 // ciliumNamespace is where Cilium's chart installs it.
@@ -20,17 +19,17 @@ const ciliumNamespace = "kube-system"
 // sockets are attached to; a node's pods are below it.
 const ciliumCgroup = "/run/cilium/cgroupv2"
 
-// ciliums are Cilium with each way between nodes. Its agent, operator and plugin
-// are its own (tools/cilium); the agent compiles its eBPF programs on each node.
+// ciliums are Cilium in each of its modes. Its agent, operator and plugin are its own
+// (tools/cilium); the agent compiles its eBPF programs on each node.
 func ciliums() []CNI {
-	one := func(mode, summary string, routing map[string]string, needs ...netns.Feature) CNI {
-		return CNI{
-			Name: "cilium/" + mode, Summary: summary,
-			IPv6:     mode == "vxlan", // native was not seen to work with it
+	var all []CNI
+	for _, m := range ciliumModes() {
+		all = append(all, CNI{
+			Name: "cilium/" + m.name, Summary: "Cilium v1.18: " + m.summary, IPv6: m.ipv6, KubeProxy: m.kubeProxy,
 			Programs: []string{"cilium-agent", "cilium-operator", "cilium-cni", "cilium-bpf", "cilium-crds", "clang-19", "iptables", "ipset"},
 			Plugins:  []string{"cilium-cni"},
-			Needs:    append(needs, netns.BPFAtDevice(), netns.IPTables(), netns.IPSet(), netns.Conntrack()),
-			Objects:  func(ctx context.Context, c *Cluster) error { return c.ciliumObjects(ctx, routing) },
+			Needs:    append(m.needs, netns.BPFAtDevice(), netns.IPTables(), netns.IPSet(), netns.Conntrack()),
+			Objects:  func(ctx context.Context, c *Cluster) error { return c.ciliumObjects(ctx, m.settings) },
 			StartOnce: func(_ context.Context, c *Cluster) error {
 				return c.startCilium(c.Control(), "cilium-operator")
 			},
@@ -40,23 +39,19 @@ func ciliums() []CNI {
 				}
 				return c.startCilium(n, "cilium-agent")
 			},
-		}
+			Verify: func(ctx context.Context, c *Cluster, n *Node) error {
+				return c.verifyCilium(ctx, n, m.reported(c.Spec.KubeProxy))
+			},
+		})
 	}
-	return []CNI{
-		one("native", "Cilium v1.18: eBPF, routes between nodes", map[string]string{
-			"routing-mode": "native", "auto-direct-node-routes": "true", "ipv4-native-routing-cidr": network.Pods().String(),
-		}),
-		one("vxlan", "Cilium v1.18: eBPF, VXLAN between nodes", map[string]string{
-			"routing-mode": "tunnel", "tunnel-protocol": "vxlan",
-		}, netns.VXLAN()),
-	}
+	return all
 }
 
 // ciliumSettings is the ConfigMap cilium-config: what Cilium's chart makes of its
 // defaults, as far as agent and operator have no such defaults themselves, without
 // Hubble, Envoy and the health checks between nodes. kube-proxy is replaced where
-// the cluster has none.
-func (c *Cluster) ciliumSettings(routing map[string]string) map[string]string {
+// the cluster has none. Those of the mode come last.
+func (c *Cluster) ciliumSettings(mode map[string]string) map[string]string {
 	replaces := c.Spec.KubeProxy == "none"
 	settings := map[string]string{
 		"cluster-name": "default", "cluster-id": "0", "debug": "false",
@@ -70,19 +65,21 @@ func (c *Cluster) ciliumSettings(routing map[string]string) map[string]string {
 		"enable-bpf-masquerade": strconv.FormatBool(replaces),
 		"enable-l7-proxy":       "false", "enable-envoy-config": "false", "external-envoy-proxy": "false", "enable-hubble": "false",
 		"enable-health-checking": "false", "enable-endpoint-health-checking": "false",
+		// Without it the programs write an event for each packet.
+		"monitor-aggregation": "medium", "monitor-aggregation-interval": "5s", "monitor-aggregation-flags": "all",
 		"cgroup-root": ciliumCgroup, "bpf-root": "/sys/fs/bpf", "lib-dir": c.ciliumTools(),
 		"skip-crd-creation": "true", "cni-exclusive": "true",
 		"operator-api-serve-addr": "127.0.0.1:9234", "agent-not-ready-taint-key": "node.cilium.io/agent-not-ready",
 		"remove-cilium-node-taints": "true", "set-cilium-node-taints": "true", "set-cilium-is-up-condition": "true",
 	}
-	maps.Copy(settings, routing)
+	maps.Copy(settings, mode)
 	return settings
 }
 
 // ciliumObjects makes the ConfigMap and, of it, the folder that agents and operator
 // read: what they would have as a volume.
-func (c *Cluster) ciliumObjects(ctx context.Context, routing map[string]string) error {
-	settings := c.ciliumSettings(routing)
+func (c *Cluster) ciliumObjects(ctx context.Context, mode map[string]string) error {
+	settings := c.ciliumSettings(mode)
 	if err := os.MkdirAll(c.ciliumConfig(), 0o755); err != nil {
 		return err
 	}

@@ -85,6 +85,9 @@ func newCluster(o Options, spec Spec) (*Cluster, error) {
 	if spec.IPv6 && !cni.IPv6 {
 		return nil, fmt.Errorf("%s has no IPv6 in a lab's Kubernetes", cni.Name)
 	}
+	if cni.KubeProxy != "" && cni.KubeProxy != spec.KubeProxy {
+		return nil, fmt.Errorf("%s does not run with --kube-proxy %s: choose --kube-proxy %s", cni.Name, spec.KubeProxy, cni.KubeProxy)
+	}
 	for _, f := range append(needs(spec), cni.Needs...) {
 		if err := f.Probe(); err != nil {
 			return nil, err

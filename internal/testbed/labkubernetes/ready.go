@@ -7,15 +7,19 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// waitReady waits until pods can be made and run: all nodes are Ready, a
-// namespace has its service account, and services are carried out.
+// waitReady waits until pods can be made and run: all nodes are Ready, with the network that
+// was asked for, a namespace has its service account, and services are carried out.
 func (c *Cluster) waitReady(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, n := range c.nodes {
 		g.Go(func() error {
-			return c.timed(n.Name+" Ready", func() error {
+			err := c.timed(n.Name+" Ready", func() error {
 				return c.wait(ctx, n.Name+" to be Ready", func() error { return c.nodeReady(ctx, n.Name) })
 			})
+			if err != nil || c.cni.Verify == nil {
+				return err
+			}
+			return c.timed(n.Name+" verified", func() error { return c.cni.Verify(ctx, c, n) })
 		})
 	}
 	g.Go(func() error {
