@@ -32,6 +32,8 @@ func TestMain(m *testing.M) {
 		case "dying-agent":
 			fmt.Fprintln(os.Stderr, "no such library")
 			os.Exit(3)
+		case "poll":
+			pollForever()
 		case "listen":
 			l, err := net.Listen("tcp", ":"+os.Args[2])
 			if err != nil {

@@ -128,16 +128,16 @@ func (c *Client) Call(ctx context.Context, method string, params, answer any) er
 	}
 }
 
-// Ask sends a request without parameters whose answer does not matter, and cancels
-// nothing when ctx ends before it.
-func (c *Client) Ask(ctx context.Context, method string) error {
+// Ask sends a request without parameters, and cancels nothing when ctx ends before its
+// answer, which is decoded into answer unless that is nil.
+func (c *Client) Ask(ctx context.Context, method string, answer any) error {
 	id, answered, err := c.send(ctx, method, struct{}{})
 	if err != nil {
 		return err
 	}
 	select {
 	case r := <-answered:
-		return decode(r, method, nil)
+		return decode(r, method, answer)
 	case <-c.done:
 		return c.gone
 	case <-ctx.Done():

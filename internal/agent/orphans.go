@@ -40,6 +40,9 @@ type procStat struct {
 	pid, parent int
 	name        string
 	state       byte // 'R', 'S', 'T' …
+	// user and system are its CPU time, ticks of 10 ms, and faults how many pages the kernel
+	// has given it.
+	user, system, faults uint64
 }
 
 // allProcesses are all that can be seen. One that ends meanwhile is left out.
@@ -58,6 +61,12 @@ func allProcesses(proc string) []procStat {
 	return all
 }
 
+// counted is a counter of the kernel.
+func counted(text []byte) uint64 {
+	n, _ := strconv.ParseUint(string(text), 10, 64) // it prints nothing else
+	return n
+}
+
 // processOf reads one process; ok is false where it has ended.
 func processOf(proc string, pid int) (p procStat, ok bool) {
 	text, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "stat"))
@@ -70,5 +79,9 @@ func processOf(proc string, pid int) (p procStat, ok bool) {
 		return p, false
 	}
 	parent, err := strconv.Atoi(string(fields[1]))
-	return procStat{pid: pid, parent: parent, name: string(text[begin+1 : end]), state: fields[0][0]}, err == nil
+	p = procStat{pid: pid, parent: parent, name: string(text[begin+1 : end]), state: fields[0][0]}
+	if len(fields) > 12 {
+		p.faults, p.user, p.system = counted(fields[7]), counted(fields[11]), counted(fields[12])
+	}
+	return p, err == nil
 }

@@ -127,10 +127,14 @@ func TestProcessOf(t *testing.T) {
 	if !ok || p != (procStat{pid: 7, parent: 3, name: "a) b (c", state: 'T'}) {
 		t.Errorf("%+v, %v", p, ok)
 	}
+	write("12", "12 (hpcc) R 3 12 12 0 -1 4194304 1500 0 2 0 700 300 0 0 20 0\n")
+	if p, ok := processOf(dir, 12); !ok || p.faults != 1500 || p.user != 700 || p.system != 300 {
+		t.Errorf("%+v, %v", p, ok)
+	}
 	if _, ok := processOf(dir, 9); ok {
 		t.Error("half a line was read")
 	}
-	if got := family(allProcesses(dir), 3); len(got) != 2 || got[1] != 7 {
+	if got := family(allProcesses(dir), 3); len(got) != 3 || got[1] != 12 || got[2] != 7 {
 		t.Errorf("the family of 3 is %v", got)
 	}
 }

@@ -29,7 +29,10 @@ const (
 	MethodTools   = "tools"
 	MethodFacts   = "facts"
 	MethodIdle    = "idle"
-	MethodCancel  = "cancel"
+	// MethodQuiet asks for how long the ranks of an MPI at this place have done nothing. It
+	// may be asked while other calls run.
+	MethodQuiet  = "quiet"
+	MethodCancel = "cancel"
 	// MethodJoin opens the port of one rank of a job, MethodRank runs it.
 	MethodJoin = "join"
 	MethodRank = "rank"
@@ -105,6 +108,12 @@ type OpenResult struct {
 type ClockResult struct {
 	// Now is the monotonic clock of the agent's machine, nanoseconds.
 	Now int64 `json:"now_nanoseconds"`
+}
+
+// QuietResult is the answer to MethodQuiet.
+type QuietResult struct {
+	// For is for how long no rank has computed and TCP has sent no data; 0 where no job runs.
+	For time.Duration `json:"for_nanoseconds"`
 }
 
 // SlicesParams has an opened session follow a schedule that begins at Start on the

@@ -55,6 +55,7 @@ type server struct {
 	sessions map[string]*session
 	opened   map[string]opening
 	ranks    map[string]*joined
+	jobs     map[*tool]bool // that start ranks of an MPI, and run
 	next     int
 	versions map[string]string // of tools, once asked
 	release  string            // the version of this program
@@ -155,6 +156,7 @@ func (s *server) fresh() {
 	s.sessions = map[string]*session{}
 	s.opened = map[string]opening{}
 	s.ranks = map[string]*joined{}
+	s.jobs = map[*tool]bool{}
 }
 
 // accept answers one line, each in a goroutine of its own.
@@ -192,6 +194,8 @@ func (s *server) do(ctx context.Context, req Request) (any, error) {
 		return with(req, func(p DriveParams) (OpenResult, error) { return s.open(ctx, p) })
 	case MethodClock:
 		return ClockResult{Now: traffic.Now()}, nil
+	case MethodQuiet:
+		return s.quiet(), nil
 	case MethodSlices:
 		return with(req, func(p SlicesParams) (any, error) { return s.slices(ctx, p) })
 	case MethodAbandon:

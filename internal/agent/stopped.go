@@ -8,23 +8,25 @@ import (
 )
 
 const (
-	// stoppedEvery is how often the processes of a launcher or daemon of ranks are looked
+	// lookEvery is how often the processes of a launcher or daemon of ranks are looked
 	// at, and stoppedFor how long one may be stopped: together less than the 15 s in which
 	// a sample of MPI must fail.
-	stoppedEvery = time.Second
-	stoppedFor   = 3 * time.Second
+	lookEvery  = time.Second
+	stoppedFor = 3 * time.Second
 	// familyEvery is how many looks have the same processes: all of /proc is read to
 	// find them.
 	familyEvery = 5
 )
 
-// endStopped ends a program once one of its processes has been stopped (SIGSTOP) for
-// stoppedFor: all other ranks of an MPI would wait for it without a limit.
-func (t *tool) endStopped(proc string) {
-	tick := time.NewTicker(stoppedEvery)
+// watchRanks counts the looks in which a program of ranks does nothing (tool.quiet), and ends
+// it once one of its processes has been stopped (SIGSTOP) for stoppedFor: all other ranks
+// of an MPI would wait for it without a limit.
+func (t *tool) watchRanks(proc string) {
+	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	var watched []int
 	since := map[int]time.Time{} // by process that is stopped
+	work := jobWork{proc: proc}
 	for look := 0; ; look++ {
 		select {
 		case <-tick.C:
@@ -34,8 +36,12 @@ func (t *tool) endStopped(proc string) {
 		if look%familyEvery == 0 {
 			watched = family(allProcesses(proc), t.process.PID())
 		}
+		var now []procStat
 		for _, pid := range watched {
 			p, ok := processOf(proc, pid)
+			if ok {
+				now = append(now, p)
+			}
 			if !ok || p.state != 'T' {
 				delete(since, pid)
 				continue
@@ -49,6 +55,11 @@ func (t *tool) endStopped(proc string) {
 				t.kill()
 				return
 			}
+		}
+		if work.goesOn(now) {
+			t.quiet.Store(0)
+		} else {
+			t.quiet.Add(1)
 		}
 	}
 }

@@ -53,6 +53,7 @@ type tool struct {
 	hung       atomic.Bool            // the job of this launcher has not begun in time
 	stopped    atomic.Pointer[string] // why it was ended, where a process of it was stopped
 	deadline   time.Time              // when it must have begun
+	quiet      atomic.Int32           // how many looks in a row found that its ranks do nothing
 
 	stdout *head
 	exited chan struct{} // closed when the program is over; err is then set
@@ -96,7 +97,15 @@ func (s *server) startTool(ctx context.Context, p workload.Program, fill []strin
 	_ = process.Stdin.Close() // a tool reads nothing; the pipe has no other end to lose
 	go t.wait()
 	if p.OwnPIDs { // it starts ranks
-		go t.endStopped(s.roots.Proc)
+		s.mu.Lock()
+		s.jobs[t] = true
+		s.mu.Unlock()
+		go func() {
+			t.watchRanks(s.roots.Proc)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.jobs, t)
+		}()
 	}
 	return t, nil
 }

@@ -50,7 +50,7 @@ func (r *run) watchAlive(ctx context.Context, places ...testbed.Place) (stop fun
 func alive(ctx context.Context, a *agent.Client) bool {
 	short, cancel := context.WithTimeoutCause(ctx, aliveWait, errors.New("no sign of life"))
 	defer cancel()
-	err := a.Ask(short, agent.MethodClock)
+	err := a.Ask(short, agent.MethodClock, nil)
 	if err != nil && ctx.Err() == nil && short.Err() != nil {
 		a.Abandon()
 	}

@@ -140,7 +140,11 @@ func (r *run) runMPI(ctx context.Context, j *mpiJob) (err error) {
 			once.Do(func() { close(early) })
 		})
 	}
-	j.launcher(ctx, early)
+	if j.launcher(ctx, early) {
+		stop(errOthers)
+		wait.Wait()
+		return errStalled
+	}
 	// Daemons end with their launcher.
 	timer := time.AfterFunc(failureGrace, func() { stop(errOthers) })
 	defer timer.Stop()
@@ -164,14 +168,19 @@ func (j *mpiJob) drive(ctx context.Context, d workload.MPIDaemon) {
 // launcherWait is how long a launcher may take to end after the first of its daemons.
 const launcherWait = 3 * time.Second
 
-// launcher waits for the launcher's end, or ends it launcherWait after the first daemon.
-func (j *mpiJob) launcher(ctx context.Context, early <-chan struct{}) {
+// launcher waits for the launcher's end, or ends it launcherWait after the first daemon, or at
+// once where the job hangs, which it reports.
+func (j *mpiJob) launcher(ctx context.Context, early <-chan struct{}) (hangs bool) {
+	stalled, unwatch := j.watchStalled(ctx)
+	defer unwatch()
 	a := j.places[0].Agent
 	over := make(chan error, 1)
 	go func() { over <- a.Call(ctx, agent.MethodWait, agent.WaitParams{Session: j.session.Session}, nil) }()
 	var err error
 	select {
 	case err = <-over:
+	case <-stalled:
+		hangs = true
 	case <-early:
 		select {
 		case err = <-over:
@@ -184,6 +193,7 @@ func (j *mpiJob) launcher(ctx context.Context, early <-chan struct{}) {
 	if err != nil {
 		j.errs[0] = errors.Join(err, j.errs[0])
 	}
+	return hangs
 }
 
 // err is why the job cannot be read. The agents that are gone come first: they are the

@@ -7,6 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -50,24 +51,37 @@ func commands(c campaign.Campaign, p plan.Plan) ([]commandLines, error) {
 	return out, nil
 }
 
-// toolTime is how much longer than the campaign's seconds a sample takes, on
-// average over the cells, as tools keep to times of their own: whole seconds, and
-// sockperf's late start. What a tool does before and after them is not known.
+// sampleLength is what a sample of a cell takes for its traffic, where it is not sliced: the
+// campaign's seconds, or more for tools that keep to times of their own (whole seconds, and
+// sockperf's late start), or until an MPI's program ends. What a tool does before and
+// after that is not known.
+func sampleLength(s campaign.Sampling, cell result.Cell) (time.Duration, error) {
+	w, err := workload.Find(cell.Workload)
+	if err != nil {
+		return 0, err
+	}
+	params := workload.Params{Cell: cell, Warmup: s.Warmup(), Window: s.Window()}
+	if mpi, ok := w.(workload.MPI); ok {
+		return mpi.Takes(params), nil
+	}
+	length := s.Warmup() + s.Window()
+	if len(w.Spec().Needs) == 0 {
+		return length, nil
+	}
+	drive, err := w.Drive(params, netip.AddrPort{})
+	return max(length, drive.WindowOffset+drive.Window), err
+}
+
+// toolTime is how much longer than the campaign's seconds a sample takes, on average over the
+// cells; less than 0 where most of them end sooner on their own.
 func toolTime(c campaign.Campaign, p plan.Plan) (time.Duration, error) {
 	var sum time.Duration
 	for _, cell := range p.Cells {
-		w, err := workload.Find(cell.Workload)
+		length, err := sampleLength(c.Sampling, cell)
 		if err != nil {
 			return 0, err
 		}
-		if len(w.Spec().Needs) == 0 || cell.HasManyEnds() {
-			continue
-		}
-		drive, err := w.Drive(workload.Params{Cell: cell, Warmup: c.Sampling.Warmup(), Window: c.Sampling.Window()}, netip.AddrPort{})
-		if err != nil {
-			return 0, err
-		}
-		sum += max(0, drive.WindowOffset+drive.Window-c.Sampling.Warmup()-c.Sampling.Window())
+		sum += length - c.Sampling.Warmup() - c.Sampling.Window()
 	}
 	return sum / time.Duration(max(1, len(p.Cells))), nil
 }

@@ -1,11 +1,20 @@
 package cli_test
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
 )
 
 // tinyJob is tiny with the ranks of two workloads with many ends.
@@ -38,5 +47,128 @@ func TestJobSurvivesKills(t *testing.T) {
 			s.resumed()
 			s.leavesNothing(before)
 		})
+	}
+}
+
+// shortHPC is examples/hpc.yaml with all its networks and paths, the three collective operations
+// with one message size and one algorithm each, and two short blocks.
+func shortHPC(t *testing.T) string {
+	t.Helper()
+	text := shorter(t, "../../examples/hpc.yaml")
+	for pattern, with := range map[string]string{
+		`(?m)^  - \{name: (tcp_rr|barrier|halo_exchange|incast|outcast),.*\n`: "",
+		`message_bytes: \[\d+, (\d+)\]`:                                       "message_bytes: [$1]",
+		`algorithm: \[(\w+), \w+\]`:                                           "algorithm: [$1]",
+		`(?m)^sampling:.*`:                                                    "sampling: {seconds: 0.3, warmup_seconds: 0.05, min_blocks: 2, max_blocks: 2}",
+	} {
+		all := regexp.MustCompile(pattern)
+		if !all.MatchString(text) {
+			t.Fatalf("the example has no %s", pattern)
+		}
+		text = all.ReplaceAllString(text, with)
+	}
+	return text
+}
+
+// TestHPCExample runs a short form of examples/hpc.yaml: eight ranks in four nodes with two
+// pods each, over six networks. The controller is killed in the middle of a job and leaves
+// no rank. The resumed campaign has every sample once, and every network an efficiency
+// with an interval for each operation.
+func TestHPCExample(t *testing.T) {
+	t.Parallel()
+	s := newSurvivor(t)
+	before := labtest.TakeTrace(t, s.ours)
+	s.write(shortHPC(t))
+	begin := time.Now()
+	run := s.run()
+	run.until(t, func() bool { return len(s.lines()) >= 5 && s.inJob(8) })
+	if !run.running() {
+		t.Fatalf("the campaign ended before a job was seen:\n%s", run.Stderr())
+	}
+	if err := syscall.Kill(run.PID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if status := run.wait(t); status != -1 {
+		t.Fatalf("status %d: %s", status, run.Stderr())
+	}
+	t.Logf("killed with %d records after %v", len(s.lines()), time.Since(begin).Round(time.Second))
+	for deadline := time.Now().Add(10 * time.Second); len(s.victims("agent")) > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("ranks are left: %v", s.victims("agent"))
+		}
+	}
+	s.resumed()
+	t.Logf("it took %v", time.Since(begin).Round(time.Second))
+	s.leavesNothing(before)
+	s.checkCollectives()
+}
+
+// inJob reports whether a rank of a job is connected to all others.
+func (s *survivor) inJob(ranks int) bool {
+	for _, pid := range s.victims("agent") {
+		connections := 0
+		for _, family := range []string{"tcp", "tcp6"} {
+			text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, family)) // it may have ended
+			connections += strings.Count(string(text), " 01 ")                  // TCP_ESTABLISHED
+		}
+		if connections >= ranks-1 {
+			return true
+		}
+	}
+	return false
+}
+
+// checkCollectives looks for the efficiency of each collective operation on each network of
+// examples/hpc.yaml. A network that this machine cannot have skips the rest of the test.
+func (s *survivor) checkCollectives() {
+	s.t.Helper()
+	recorded, err := result.Read(s.out)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	measured, lacks := map[string]int{}, map[string]string{}
+	for _, sample := range recorded.Samples {
+		switch sample.Status {
+		case result.StatusOK:
+			measured[sample.ID]++
+		case result.StatusUnsupported:
+			lacks[sample.Cell.Network] = sample.Reason
+		}
+	}
+	for id, times := range measured {
+		if times != 1 {
+			s.t.Errorf("%s was measured %d times", id, times)
+		}
+	}
+	report := s.start(s.command("report", s.out, "--format", "json"))
+	if status := report.wait(s.t); status != 0 {
+		s.t.Fatalf("report: status %d: %s", status, report.Stderr())
+	}
+	var doc struct{ Analysis stat.Analysis }
+	if err := json.Unmarshal(report.stdout.Bytes(), &doc); err != nil {
+		s.t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, c := range doc.Analysis.Cells {
+		e, what := c.Efficiency, c.Cell.Network+" "+c.Cell.Workload
+		seen[what] = true
+		if c.Cell.Network == result.HostNetwork || lacks[c.Cell.Network] != "" {
+			continue
+		}
+		if e == nil || e.Low == nil || e.High == nil || e.N != 2 {
+			s.t.Errorf("%s: no efficiency with an interval: %+v, %s", what, e, c.NoEfficiency)
+			continue
+		}
+		s.t.Logf("%s: %.2f (%.2f to %.2f)", what, e.Value, *e.Low, *e.High)
+	}
+	for _, network := range []string{"host", "bridge", "flannel/vxlan", "calico/direct-policy", "cilium/native", "antrea/geneve"} {
+		for _, operation := range []string{"all_to_all", "all_gather", "all_reduce"} {
+			if !seen[network+" "+operation] && lacks[network] == "" {
+				s.t.Errorf("the report has no %s over %s", operation, network)
+			}
+		}
+	}
+	for network, reason := range lacks {
+		labtest.Feature(s.t, network, errors.New(reason))
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,7 +17,6 @@ import (
 	"github.com/cnibench/cnibench/internal/paper"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
-	"github.com/cnibench/cnibench/internal/workload"
 )
 
 // What a time budget makes of a paper's campaign: short samples, and as many blocks as
@@ -141,12 +139,9 @@ func sampleTime(c campaign.Campaign, cell result.Cell) time.Duration {
 	if sliced := bench.SlicedTime(c.Sampling, cell); sliced > 0 {
 		return sliced
 	}
-	length := c.Sampling.Warmup() + c.Sampling.Window()
-	if w, err := workload.Find(cell.Workload); err == nil && len(w.Spec().Needs) > 0 {
-		drive, err := w.Drive(workload.Params{Cell: cell, Warmup: c.Sampling.Warmup(), Window: c.Sampling.Window()}, netip.AddrPort{})
-		if err == nil {
-			length = max(length, drive.WindowOffset+drive.Window)
-		}
+	length, err := sampleLength(c.Sampling, cell)
+	if err != nil { // the run says so
+		length = c.Sampling.Warmup() + c.Sampling.Window()
 	}
 	return length + bench.Overhead
 }

@@ -17,6 +17,9 @@ import (
 // sample whose MPI hangs at its start must fail.
 const startWithin = 12 * time.Second
 
+// usualStart is what it takes to start and end an MPI of a few ranks.
+const usualStart = time.Second
+
 // Launch is what a launcher of ranks prints. Its launch commands start what runs the
 // ranks at the other places; the controller runs them there.
 type Launch struct {
@@ -56,8 +59,9 @@ type MPI struct {
 	spec Spec
 	// rank is what each rank runs, and what the program prints once all are up.
 	rank func(p Params) (argv []string, begun string, err error)
-	// longest is how long the program may take.
-	longest func(p Params) time.Duration
+	// usual is how long the program takes on a machine that does nothing else, and longest
+	// how long it may take.
+	usual, longest func(p Params) time.Duration
 	// parse reads what the program printed.
 	parse func(p Params, launcher Output) (Measurement, error)
 	// sent is how many bytes each rank sent to each other one by the program's own output;
@@ -96,6 +100,10 @@ func (w MPI) implementationOf(test string) (implementation, error) {
 
 // Spec describes the workload.
 func (w MPI) Spec() Spec { return w.spec }
+
+// Takes is how long a sample takes, for estimates: its program ends on its own, whatever a
+// campaign's sampling asks for.
+func (w MPI) Takes(p Params) time.Duration { return usualStart + w.usual(p) }
 
 // Serve is an error: there are ranks.
 func (MPI) Serve(Params) (Program, error) { return Program{}, errManyEnds }

@@ -54,6 +54,7 @@ func MPIIMB() MPI {
 			}
 			return []string{"sh", "-c", imbScript(p)}, "Intel(R) MPI Benchmarks", nil
 		},
+		usual:   func(Params) time.Duration { return time.Second },
 		longest: func(Params) time.Duration { return 2 * time.Minute },
 		parse:   parseIMB,
 		least: func(p Params, hosts []MPIHost, launcher Output) ([]float64, error) {

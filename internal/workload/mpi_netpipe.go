@@ -40,6 +40,7 @@ func MPINetPIPE() MPI {
 			}
 			return []string{program, "-l", size, "-u", size, "-p", "0", "-o", "/dev/null"}, "Now starting the main loop", nil
 		},
+		usual:   func(Params) time.Duration { return time.Second },
 		longest: func(Params) time.Duration { return 60 * time.Second },
 		parse:   parseNetPIPE,
 		sent:    netPIPESent,

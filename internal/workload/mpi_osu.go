@@ -88,6 +88,7 @@ func MPIOSU() MPI {
 			}
 			return argv, "# OSU MPI ", nil
 		},
+		usual:   func(Params) time.Duration { return time.Second },
 		longest: func(Params) time.Duration { return 2 * time.Minute },
 		parse:   parseOSU,
 		least:   osuLeast,

@@ -78,6 +78,26 @@ func TestMPILaunch(t *testing.T) {
 	}
 }
 
+// An estimate of a sample's time follows the work, not the campaign's sampling, and is far from
+// the time after which a program is ended.
+func TestMPITakes(t *testing.T) {
+	before := time.Duration(0)
+	for _, n := range []int{100, 1000, 5000, 20_000} {
+		cell := result.Cell{Workload: "mpi_hpcc", Ranks: 2, MatrixSize: n}
+		took := MPIHPCC().Takes(Params{Cell: cell, Window: time.Minute})
+		p, err := MPIHPCC().Launch(Params{Cell: cell}, twoHosts())
+		if err != nil || took <= before || 2*took > p.Timeout || took != MPIHPCC().Takes(Params{Cell: cell}) {
+			t.Errorf("N %d: %v, the one before %v, the limit %v, %v", n, took, before, p.Timeout, err)
+		}
+		before = took
+	}
+	for _, w := range []MPI{MPINetPIPE(), MPIOSU(), MPIIMB()} {
+		if took := w.Takes(Params{Cell: result.Cell{Ranks: 2, MessageBytes: 64}}); took < time.Second || took > 10*time.Second {
+			t.Errorf("%s: %v", w.Spec().Name, took)
+		}
+	}
+}
+
 func TestMPILaunchIsRefused(t *testing.T) {
 	for want, change := range map[string]func(*result.Cell){
 		"mpi_netpipe has 2 ranks":         func(c *result.Cell) { c.Ranks = 4 },

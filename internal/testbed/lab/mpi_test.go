@@ -122,6 +122,8 @@ func TestMPIFaults(t *testing.T) {
 	needMPI(t)
 	long := mpiCell("bridge", "mpi_hpcc", "openmpi")
 	long.MatrixSize = 6000 // a minute
+	polls := mpiCell("bridge", "mpi_hpcc", "mpich")
+	polls.Ranks, polls.RanksPerNode, polls.MatrixSize = 2, 0, 6000
 	for name, fault := range map[string]struct {
 		cell result.Cell
 		do   func(t *testing.T, l *Lab, c result.Cell)
@@ -130,6 +132,18 @@ func TestMPIFaults(t *testing.T) {
 		"rank":    {long, func(t *testing.T, l *Lab, c result.Cell) { signalIn(t, l, c, 3, "hpcc", syscall.SIGKILL) }, "bridge node2 pod2"},
 		"daemon":  {long, func(t *testing.T, l *Lab, c result.Cell) { signalIn(t, l, c, 2, "orted", syscall.SIGKILL) }, "orted"},
 		"stopped": {long, func(t *testing.T, l *Lab, c result.Cell) { signalIn(t, l, c, 3, "hpcc", syscall.SIGSTOP) }, "was stopped"},
+		"all stopped": {long, func(t *testing.T, l *Lab, c result.Cell) {
+			for _, signal := range []syscall.Signal{0, syscall.SIGSTOP} { // all have connections before one is stopped
+				for rank := range c.Ranks {
+					signalIn(t, l, c, rank, "hpcc", signal)
+				}
+			}
+		}, "was stopped"},
+		// MPICH's ranks wait for each other without a limit, and take all CPU time meanwhile.
+		"hangs": {polls, func(t *testing.T, l *Lab, c result.Cell) {
+			signalIn(t, l, c, 1, "hpcc.mpich", 0)
+			cutNode(t, l, 2)
+		}, "no rank computed or sent for 10s"},
 		"cut off": {long, func(t *testing.T, l *Lab, c result.Cell) { signalIn(t, l, c, 3, "hpcc", 0); cutNode(t, l, 2) }, `bridge node2|mpirun\.openmpi`}, // a rank there, or the launcher
 		"start":   {mpiCell("bridge", "mpi_netpipe", "openmpi"), func(t *testing.T, l *Lab, c result.Cell) { signalIn(t, l, c, 1, "orted", syscall.SIGSTOP) }, `orted \(daemon at`},
 	} {
@@ -169,10 +183,7 @@ func signalIn(t *testing.T, l *Lab, cell result.Cell, rank int, name string, sig
 		t.Error(err)
 		return
 	}
-	connections := 0
-	if name == "hpcc" {
-		connections = 4
-	}
+	connections := map[string]int{"hpcc": 4, "hpcc.mpich": 2}[name]
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		pids, err := processes.In(map[string]bool{"net:[" + strconv.FormatUint(inode, 10) + "]": true})
 		if err != nil {

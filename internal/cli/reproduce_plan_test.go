@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/result"
+)
+
+// A sample of a program that ends on its own takes that program's time, whatever the
+// campaign's sampling asks for. All others take at least what the sampling asks for.
+func TestSampleTime(t *testing.T) {
+	of := func(seconds float64) campaign.Campaign {
+		return campaign.Campaign{Sampling: campaign.Sampling{Seconds: seconds, WarmupSeconds: 0.1}}
+	}
+	short, long := of(0.5), of(60)
+	for name, k := range map[string]struct {
+		cell    result.Cell
+		follows bool
+	}{
+		"hpcc":       {result.Cell{Workload: "mpi_hpcc", Ranks: 2, MatrixSize: 1000}, false},
+		"NetPIPE":    {result.Cell{Workload: "mpi_netpipe", Ranks: 2, MessageBytes: 64}, false},
+		"all_to_all": {result.Cell{Workload: "all_to_all", Ranks: 4, MessageBytes: 64}, true},
+		"iperf3":     {result.Cell{Workload: "iperf3", Protocol: "tcp", Streams: 1}, true},
+		"no such":    {result.Cell{Workload: "no such"}, true},
+	} {
+		least, most := sampleTime(short, k.cell), sampleTime(long, k.cell)
+		if follows := most-least > 30*time.Second; follows != k.follows || !k.follows && most != least {
+			t.Errorf("%s: %v with samples of 0.5 s, %v with samples of 60 s", name, least, most)
+		}
+	}
+	small := result.Cell{Workload: "mpi_hpcc", Ranks: 2, MatrixSize: 1000}
+	large := small
+	large.MatrixSize = 10_000
+	if a, b := sampleTime(short, small), sampleTime(short, large); b < a+time.Minute {
+		t.Errorf("N 1000 takes %v, and N 10000 %v", a, b)
+	}
+	// The plan of a campaign has the same time: an average over its cells.
+	p := plan.Plan{Cells: []result.Cell{small}}
+	extra, err := toolTime(long, p)
+	if total := extra + long.Sampling.Warmup() + long.Sampling.Window(); err != nil || extra >= 0 || total <= 0 {
+		t.Errorf("%v, which with the sampling is %v, %v", extra, total, err)
+	}
+}
