@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"reflect"
 	"strings"
@@ -13,11 +14,23 @@ import (
 // Load reads and parses a campaign file. The error says all that is wrong in
 // it: each one is an *Error, joined in the order of the file.
 func Load(path string, known Known) (Campaign, error) {
-	data, err := readFile(path)
+	data, err := Read(path)
 	if err != nil {
-		return Campaign{}, fmt.Errorf("campaign: %w", err)
+		return Campaign{}, err
 	}
 	return Parse(path, data, known)
+}
+
+// Read reads the text of a campaign file.
+func Read(path string) ([]byte, error) {
+	data, err := readFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("campaign %s: %w: name another file, or write one with cnibench init --to %s", path, fs.ErrNotExist, path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("campaign: %w", err)
+	}
+	return data, nil
 }
 
 // readFile reads a regular file; of one that is too large only as much as

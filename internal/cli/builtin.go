@@ -197,7 +197,7 @@ func (f *runFlags) campaignText(args []string, in io.Reader) (path string, err e
 	}
 	if f.builtin.budget > 0 {
 		if f.text == nil {
-			if f.text, err = os.ReadFile(path); err != nil {
+			if f.text, err = campaign.Read(path); err != nil {
 				return "", usageError{err}
 			}
 		}
@@ -236,7 +236,7 @@ func announce(ctx context.Context, c campaign.Campaign, f runFlags, in io.Reader
 		return nil
 	}
 	if file, ok := in.(*os.File); !ok || !isTerminal(file) {
-		return usageError{errors.New("nobody can be asked, because standard input is not a terminal: add --yes to start")}
+		return usageError{errors.New("this run needs your consent, and standard input is not a terminal: add --yes to start")}
 	}
 	fmt.Fprint(stderr, "Start? [y/N] ")
 	answer := make(chan string, 1)

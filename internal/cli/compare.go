@@ -40,7 +40,7 @@ func compareCommand(stdout, stderr io.Writer) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "compare BASE_DIR NEW_DIR",
-		Short: "compare two results: which cells got worse or better, beyond a threshold and beyond chance",
+		Short: "compare two results: what got worse or better, beyond chance",
 		Long:  compareLong,
 		Example: `  cnibench compare results/main results/branch --threshold 3%
   cnibench compare --baseline latest-of results/main results/branch --fail-on worse,broken,undecided
@@ -106,7 +106,7 @@ func writeComparison(stdout io.Writer, file, format string, c comparison.Compari
 // sayDifferences refuses sides that were not measured alike; forced, it warns.
 func sayDifferences(c comparison.Comparison, forced bool, stderr io.Writer) error {
 	if len(c.Differences) > 0 && !forced {
-		return usageError{fmt.Errorf("the two sides were not measured alike:\n  %s\ncompare them all the same with --anyway", strings.Join(c.Differences, "\n  "))}
+		return usageError{fmt.Errorf("the two sides were not measured alike:\n  %s\nmeasure the base again, or accept the differences with --anyway", strings.Join(c.Differences, "\n  "))}
 	}
 	for _, d := range c.Differences {
 		fmt.Fprintln(stderr, "warning: the sides differ: "+d)

@@ -15,7 +15,7 @@ func doctorCommand(stdout io.Writer) *cobra.Command {
 	var out outputFlags
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "show what this machine can measure, what is missing, and the command that fixes it",
+		Short: "show what this machine can measure, and how to fix what is missing",
 		Long: `doctor checks this machine: rights, kernel features, tools, CNI plugins,
 performance counters. It starts with the verdict and changes nothing. Its exit
 status is 0 if the quickstart can run on this machine.`,

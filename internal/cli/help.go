@@ -1,10 +1,15 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/cnibench/cnibench/internal/campaign"
 )
 
 // The exit statuses.
@@ -103,18 +108,94 @@ func refuseUnknownHelp(root *cobra.Command) {
 }
 
 // rootLong is the help of the program.
-func rootLong() string {
-	return `cnibench compares Kubernetes pod networks (CNI plugins) with the bare network
-under them, and reports how certain each figure is.
+const rootLong = `cnibench compares Kubernetes pod networks (CNI plugins) with the bare network
+under them: what each costs in throughput, round-trip time and CPU, and how
+certain each figure is.
 
-On one machine with root it builds its own testbed, the lab, from network
-namespaces; nothing is created in the machine's own namespace. It also measures
-clusters (--context) and bare machines (--testbed hosts).
+"cnibench run", as root on Linux, measures five networks in 90 seconds. It builds
+its own testbed, the lab, from network namespaces, and removes it at the end.
+"cnibench run --context NAME" measures the network of a cluster in your
+kubeconfig.`
 
-Exit statuses:
-
-` + exitTable() + `
+// EndOfHelp is what the help of the program ends with: what all commands have in common.
+func EndOfHelp() string {
+	return "Exit statuses:\n\n" + exitTable() + `
 
 Colour is used on terminals only, and never when NO_COLOR is set; --color always and
 --color never decide otherwise.`
+}
+
+// commandGroup is a part of the list of commands in the help of the program.
+type commandGroup struct {
+	title    string
+	commands []string
+}
+
+// commandGroups are all of them, in their order. Commands of cobra, and version, are in none.
+func commandGroups() []commandGroup {
+	return []commandGroup{
+		{"Measure:", []string{"doctor", "run", "init", "list", "reproduce"}},
+		{"Read a result:", []string{"report", "recommend", "explain", "compare", "push"}},
+		{"Labs, clusters and bare machines:", []string{"lab", "image", "rbac", "clean", "hosts"}},
+	}
+}
+
+// arrange puts the commands of the program into their groups, and ends its help with what
+// they have in common.
+func arrange(root *cobra.Command) {
+	for _, g := range commandGroups() {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, c := range root.Commands() {
+			if slices.Contains(g.commands, c.Name()) {
+				c.GroupID = g.title
+			}
+		}
+	}
+	root.SetUsageTemplate(root.UsageTemplate() + "{{if not .HasParent}}\n" + EndOfHelp() + "\n{{end}}")
+}
+
+// usageArgs makes wrong arguments a usage error that names what the command takes.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if check(cmd, args) == nil {
+			return nil
+		}
+		return usageError{fmt.Errorf("%s\nsee: %s --help", wrongArguments(cmd, args), cmd.CommandPath())}
+	}
+}
+
+// wrongArguments says what is wrong with the arguments of a command.
+func wrongArguments(cmd *cobra.Command, args []string) string {
+	switch {
+	case cmd.HasAvailableSubCommands() && len(args) > 0:
+		var known []string
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() {
+				known = append(known, c.Name())
+			}
+		}
+		return fmt.Sprintf("unknown command %q for %q; %s", args[0], cmd.CommandPath(), campaign.Suggest("command", args[0], known))
+	case len(cmd.ValidArgs) > 0 && len(args) == 1:
+		return fmt.Sprintf("%s: unknown %q; %s", cmd.CommandPath(), args[0], campaign.Suggest("name", args[0], cmd.ValidArgs))
+	case len(args) == 0:
+		return "arguments are missing: " + cmd.UseLine()
+	}
+	return fmt.Sprintf("wrong number of arguments (%d): %s", len(args), cmd.UseLine())
+}
+
+// flagError makes a wrong flag a usage error, with the nearest flag of the command.
+func flagError(cmd *cobra.Command, err error) error {
+	hint := ""
+	if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) && len(unknown.GetSpecifiedName()) > 1 {
+		var known []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				known = append(known, f.Name)
+			}
+		})
+		if near := campaign.Suggest("flag", unknown.GetSpecifiedName(), known); strings.HasPrefix(near, "did you mean") {
+			hint = "; " + strings.Replace(near, `"`, `"--`, 1)
+		}
+	}
+	return usageError{fmt.Errorf("%w%s\nsee: %s --help", err, hint, cmd.CommandPath())}
 }

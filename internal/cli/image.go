@@ -41,7 +41,7 @@ func imageCommand(stdout, stderr io.Writer) *cobra.Command {
 	var f imageFlags
 	cmd := &cobra.Command{
 		Use:   "image",
-		Short: "write the container image of this program, or push it to a registry, without Docker",
+		Short: "write or push the container image of this program, without Docker",
 		Long: `image writes a tar with the container image of this program, for the nodes of a
 cluster. It is an OCI image layout and a Docker archive at once: ctr images
 import, kind load image-archive, docker load, podman load, skopeo and crane accept

@@ -132,9 +132,9 @@ func (f kubernetesFlags) checkUp(flags *pflag.FlagSet) error {
 	for _, name := range only {
 		if flags.Changed(name) {
 			if f.wanted {
-				return usageError{fmt.Errorf("--%s is not for a Kubernetes (see --cni)", name)}
+				return usageError{fmt.Errorf("--%s is for labs without --kubernetes (see --cni)", name)}
 			}
-			return usageError{fmt.Errorf("--%s is for a Kubernetes: say --kubernetes as well", name)}
+			return usageError{fmt.Errorf("--%s requires --kubernetes", name)}
 		}
 	}
 	return nil

@@ -27,21 +27,33 @@ type listed struct {
 	// RealForm are the flags of lab up that bring up what a network is a model of.
 	RealForm      string `json:"real_form,omitempty"`
 	Encapsulation string `json:"encapsulation,omitempty"`
-	// Datapath is what carries a network's packets here, where machines differ.
+	// Datapath is what carries a network's packets on this machine, where machines differ.
 	Datapath string   `json:"datapath,omitempty"`
 	Needs    []string `json:"needs,omitempty"`
 	// Asks is what a profile asks for, "net.ipv4.tcp_sack = 0".
 	Asks []string `json:"asks,omitempty"`
-	// Missing says what of it is not here.
+	// Missing is what this machine lacks of it.
 	Missing []string `json:"missing,omitempty"`
 }
+
+// listLong is the help of list.
+const listLong = `list prints the names that a campaign can use, and what this machine lacks of each:
+
+    networks         pod networks of the lab, real ones and models
+    workloads        traffic: of cnibench itself, and of published tools
+    links            wires between the nodes of a lab
+    profiles         sets of node settings
+    probes           what is measured next to the traffic
+    papers           published studies, for cnibench reproduce
+    service-proxies  what implements Kubernetes services on a node`
 
 func listCommand(stdout io.Writer) *cobra.Command {
 	var out outputFlags
 	subjects := []string{"networks", "workloads", "links", "profiles", "probes", "papers", "service-proxies"}
 	cmd := &cobra.Command{
 		Use:       "list networks|workloads|links|profiles|probes|papers|service-proxies",
-		Short:     "list networks, workloads, links, profiles, probes and papers, and what is missing on this machine",
+		Short:     "list what a campaign can name, and what this machine lacks of it",
+		Long:      listLong,
 		Example:   "  cnibench list networks\n  cnibench list workloads -o json",
 		ValidArgs: subjects,
 		Args:      usageArgs(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)),
@@ -150,7 +162,7 @@ func (r *listed) lacks(t workload.Tool) {
 }
 
 // writeNetworks shows what a network is, how its packets look on the wire and
-// whether it can be had here.
+// whether this machine has what it needs.
 func writeNetworks(w io.Writer, rows []listed) error {
 	var b strings.Builder
 	width := 0
@@ -158,19 +170,19 @@ func writeNetworks(w io.Writer, rows []listed) error {
 		width = max(width, len(r.Name))
 	}
 	line := func(cells ...any) { fmt.Fprintf(&b, "%-*s  %-10s  %-13s  %s\n", append([]any{width}, cells...)...) }
-	line("NETWORK", "KIND", "ENCAPSULATION", "HERE")
+	line("NETWORK", "KIND", "ENCAPSULATION", "AVAILABLE")
 	for _, r := range rows {
-		encapsulation, here := "none", "yes"
+		encapsulation, available := "none", "yes"
 		if r.Encapsulation != "" {
 			encapsulation = r.Encapsulation
 		}
 		if r.Datapath != "" {
-			here = "yes: " + r.Datapath
+			available = "yes: " + r.Datapath
 		}
 		if len(r.Missing) > 0 {
-			here = "no: " + strings.Join(slices.Compact(r.Missing), "; ")
+			available = "no: " + strings.Join(slices.Compact(r.Missing), "; ")
 		}
-		line(r.Name, r.Kind, encapsulation, here)
+		line(r.Name, r.Kind, encapsulation, available)
 		fmt.Fprintf(&b, "    %s\n", r.Summary)
 		if len(r.Needs) > 0 {
 			fmt.Fprintf(&b, "    needs %s\n", strings.Join(r.Needs, ", "))
@@ -198,7 +210,7 @@ func writeRows(w io.Writer, rows []listed) error {
 			fmt.Fprintf(tw, "\t  %s\n", a)
 		}
 		for _, m := range slices.Compact(r.Missing) {
-			fmt.Fprintf(tw, "\t  not here: %s\n", m)
+			fmt.Fprintf(tw, "\t  missing: %s\n", m)
 		}
 	}
 	return tw.Flush()

@@ -114,9 +114,9 @@ func Root(stdout, stderr io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "cnibench",
 		Short: "measure what a Kubernetes pod network costs",
-		Long:  rootLong(),
-		Example: `  cnibench doctor
-  cnibench run
+		Long:  rootLong,
+		Example: `  sudo cnibench doctor
+  sudo cnibench run
   cnibench run --context admin@staging
   cnibench report results/latest --long`,
 		SilenceUsage:  true,
@@ -127,9 +127,7 @@ func Root(stdout, stderr io.Writer) *cobra.Command {
 	}
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w\nsee: %s --help", err, cmd.CommandPath())}
-	})
+	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.PersistentFlags().BoolVarP(&said.quiet, "quiet", "q", false, "print results and errors only, no progress or notes")
 	root.PersistentFlags().BoolVarP(&said.verbose, "verbose", "v", false, "report every sample that run measures")
@@ -162,17 +160,8 @@ func Root(stdout, stderr io.Writer) *cobra.Command {
 	)
 	root.AddCommand(topics()...)
 	refuseUnknownHelp(root)
+	arrange(root)
 	return root
-}
-
-// usageArgs makes wrong arguments a usage error.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return usageError{fmt.Errorf("%w\nsee: %s --help", err, cmd.CommandPath())}
-		}
-		return nil
-	}
 }
 
 // oneOf refuses a flag's value that is not in the list.

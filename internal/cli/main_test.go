@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,5 +61,28 @@ func TestSilentError(t *testing.T) {
 	}
 	if got := withoutSilent(errors.Join(errors.Join(silent), other)); !errors.Is(got, other) || errors.As(got, &silent) {
 		t.Errorf("%v", got)
+	}
+}
+
+// TestEveryCommandHasAGroup: each command that people use is in one group of the help, and
+// each group names commands that exist.
+func TestEveryCommandHasAGroup(t *testing.T) {
+	groups := map[string]int{"help": 1, "completion": 1, "version": 1}
+	for _, g := range commandGroups() {
+		for _, name := range g.commands {
+			groups[name]++
+		}
+	}
+	exist := map[string]bool{"help": true, "completion": true}
+	for _, c := range Root(io.Discard, io.Discard).Commands() {
+		exist[c.Name()] = true
+		if c.IsAvailableCommand() && groups[c.Name()] != 1 {
+			t.Errorf("%s is in %d groups of commandGroups, want 1", c.Name(), groups[c.Name()])
+		}
+	}
+	for name := range groups {
+		if !exist[name] {
+			t.Errorf("commandGroups names %s, which is no command", name)
+		}
 	}
 }

@@ -84,7 +84,7 @@ func recommendCommand(stdout io.Writer) *cobra.Command {
 	var out outputFlags
 	cmd := &cobra.Command{
 		Use:   "recommend DIR",
-		Short: "recommend a network and profile, with the certainty and what would settle it",
+		Short: "recommend a network and profile for a goal, and how certain that is",
 		Long: `recommend answers from the records of a campaign which network, with which
 profile, to take. It names the networks that are tied with it, what it costs at most
 to be wrong, and the measurement that would settle it. It answers "undecided" unless

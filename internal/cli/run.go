@@ -144,7 +144,7 @@ func (f *runFlags) add(flags *pflag.FlagSet, formats []string) {
 	flags.BoolVar(&f.allowTuning, "allow-host-tuning", false, "let profiles change settings of the whole machine under a lab, with Ansible and tuned, and restore them; otherwise they change its namespaces only")
 	flags.StringVar(&f.out, "out", "", "result directory (default results/NAME-DATE-TIME)")
 	flags.BoolVar(&f.resume, "resume", false, "resume the run in --out; nothing is measured twice")
-	flags.BoolVar(&f.elsewhere, "allow-changed-environment", false, "with --resume: go on although cnibench, kernel, processors or cluster are others than those of the recorded samples; the report warns of it")
+	flags.BoolVar(&f.elsewhere, "allow-changed-environment", false, "with --resume: resume although cnibench, kernel, processors or cluster differ from those of the recorded samples; the report warns of it")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the random order (default: a random one, recorded)")
 	flags.BoolVar(&f.nullTest, "null-test", false, "measure each network twice and compare it with itself: the difference is this machine's noise")
 	flags.BoolVar(&f.live, "live", false, "serve the growing report on loopback during the run")
@@ -225,7 +225,7 @@ func runOn(ctx context.Context, on testbed.Testbed, path string, c campaign.Camp
 		return into.dir.Path, errors.Join(showRun(into.dir.Path, sum, f.format, stdout, stderr), into.dir.Close(), err)
 	}
 	if other := (*bench.ElsewhereError)(nil); errors.As(err, &other) {
-		return "", errors.Join(usageError{fmt.Errorf("%s: cannot resume: %w\nresume it there, name a new directory with --out, or say --allow-changed-environment", f.out, err)}, into.dir.Close())
+		return "", errors.Join(usageError{fmt.Errorf("%s: cannot resume: %w\nresume it there, name a new directory with --out, or add --allow-changed-environment", f.out, err)}, into.dir.Close())
 	}
 	if err != nil {
 		return "", interrupted(err, path, into.dir, sum.Records, f, stderr)

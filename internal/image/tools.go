@@ -109,7 +109,7 @@ func readAtRunTime(ctx context.Context, runner *exec.Runner, patterns []string) 
 		}
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("ldd tells no library of %s: %s", modules[0], res.Stderr)
+		return nil, fmt.Errorf("ldd lists no library of %s: %s", modules[0], res.Stderr)
 	}
 	return append(files, libraryFiles(found)...), nil
 }

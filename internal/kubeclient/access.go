@@ -38,7 +38,7 @@ func CampaignRights() []Right {
 		// A WebSocket is opened by GET, SPDY by POST.
 		{For: "speaking to the agents", Resources: []string{"pods/exec"}, Verbs: []string{"create", "get"}},
 		{For: "why a pod does not start", Resources: []string{"events"}, Verbs: []string{"list"}},
-		{For: "telling a run that lives from one that was killed", Group: "coordination.k8s.io", Resources: []string{"leases"}, Verbs: []string{"create", "get", "update"}},
+		{For: "distinguishing a running run from a killed one", Group: "coordination.k8s.io", Resources: []string{"leases"}, Verbs: []string{"create", "get", "update"}},
 		{For: "paths to services", Resources: []string{"services"}, Verbs: []string{"create", "get"}},
 		{For: "paths to existing services", Group: "discovery.k8s.io", Resources: []string{"endpointslices"}, Verbs: []string{"list"}},
 		{For: "policies around the pods", Group: "networking.k8s.io", Resources: []string{"networkpolicies"}, Verbs: []string{"create"}},
@@ -53,7 +53,7 @@ func NamespaceRights() []Right {
 		{For: "the pods in which agents run", Resources: []string{"pods"}, Verbs: []string{"create", "delete", "get", "list"}},
 		{For: "speaking to the agents", Resources: []string{"pods/exec"}, Verbs: []string{"create", "get"}},
 		{For: "why a pod does not start", Resources: []string{"events"}, Verbs: []string{"list"}},
-		{For: "telling a run that lives from one that was killed", Group: "coordination.k8s.io", Resources: []string{"leases"}, Verbs: []string{"create", "delete", "get", "list", "update"}},
+		{For: "distinguishing a running run from a killed one", Group: "coordination.k8s.io", Resources: []string{"leases"}, Verbs: []string{"create", "delete", "get", "list", "update"}},
 		{For: "paths to services", Resources: []string{"services"}, Verbs: []string{"create", "delete", "get", "list"}},
 		{For: "paths to existing services", Group: "discovery.k8s.io", Resources: []string{"endpointslices"}, Verbs: []string{"list"}},
 		{For: "policies around the pods", Group: "networking.k8s.io", Resources: []string{"networkpolicies"}, Verbs: []string{"create", "delete", "list"}},

@@ -120,7 +120,7 @@ func (e *evidence) network() Network {
 	known := n.Mode.Words()
 	for _, what := range []string{"encapsulation", "routing", "kube_proxy", "encryption", "policy_engine"} {
 		if known[what] == "" && !n.said(what) {
-			n.lacks(what, "nothing that can be read tells")
+			n.lacks(what, "nothing that can be read shows it")
 		}
 	}
 	e.confirm(&n)

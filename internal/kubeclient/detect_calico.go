@@ -142,7 +142,7 @@ func (e *evidence) calicoEncapsulation(n *Network) string {
 		seen, ipip, vxlan = true, p.Spec.IPIPMode, p.Spec.VXLANMode
 	}
 	if ipip == "" && vxlan == "" {
-		n.lacks("encapsulation", "neither an IP pool nor the agent tells")
+		n.lacks("encapsulation", "neither an IP pool nor the agent shows it")
 		return ""
 	}
 	switch {

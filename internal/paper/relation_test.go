@@ -12,8 +12,8 @@ func TestSharesOfTheLink(t *testing.T) {
 	at := func(share float64) *Results {
 		return (&made{}).add(cellOf("a"), throughput, around(share*limit)...).results()
 	}
-	word(t, half, at(0.4), Reproduced)
-	word(t, half, at(0.6), Contradicted)
+	wantVerdict(t, half, at(0.4), Reproduced)
+	wantVerdict(t, half, at(0.6), Contradicted)
 }
 
 // TestBaselineShortOfTheLink: where even the bare network cannot carry the claimed share
@@ -25,16 +25,16 @@ func TestBaselineShortOfTheLink(t *testing.T) {
 	both := func(pods, host float64) *Results {
 		return (&made{}).add(cellOf("a"), throughput, around(pods*limit)...).add(cellOf("host"), throughput, around(host*limit)...).results()
 	}
-	v := word(t, most, both(0.4, 0.7), NotMeasurable)
+	v := wantVerdict(t, most, both(0.4, 0.7), NotMeasurable)
 	if !strings.Contains(v.Missing[0].Why, "this machine's CPUs are the limit") {
 		t.Errorf("%+v", v.Missing)
 	}
-	word(t, most, both(0.4, 0.99), Contradicted)
-	word(t, most, both(0.95, 0.99), Reproduced)
-	word(t, half, both(0.4, 0.7), Reproduced) // an upper bound needs no more of the link
+	wantVerdict(t, most, both(0.4, 0.99), Contradicted)
+	wantVerdict(t, most, both(0.95, 0.99), Reproduced)
+	wantVerdict(t, half, both(0.4, 0.7), Reproduced) // an upper bound needs no more of the link
 	onHost := most
 	onHost.Left = on("host")
-	word(t, onHost, both(0.4, 0.7), Contradicted)
+	wantVerdict(t, onHost, both(0.4, 0.7), Contradicted)
 }
 
 // TestBeyond: what happens beyond a value is shown only by cells at it and above it.
@@ -59,8 +59,8 @@ func TestBeyond(t *testing.T) {
 		"none beyond":       {map[int]float64{1: 4e9, 4: 2e9}, NotMeasurable, NotMeasurable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			word(t, falls, series(x.values), x.fall)
-			word(t, rises, series(x.values), x.rise)
+			wantVerdict(t, falls, series(x.values), x.fall)
+			wantVerdict(t, rises, series(x.values), x.rise)
 		})
 	}
 }
@@ -70,9 +70,9 @@ func TestNamedSteps(t *testing.T) {
 	r := (&made{}).add(cellOf("a", streams(1)), throughput, around(1e9)...).add(cellOf("a", streams(2)), throughput, around(2e9)...).
 		add(cellOf("a", streams(8)), throughput, around(0.5e9)...).results()
 	c := Claim{Metric: throughput, Left: Selector{"network": "a", "streams": []any{1.0, 2.0}}, Relation: "rises_with", Factor: "streams"}
-	word(t, c, r, Reproduced)
+	wantVerdict(t, c, r, Reproduced)
 	c.Left["streams"] = []any{1.0, 2.0, 4.0}
-	word(t, c, r, Undecided)
+	wantVerdict(t, c, r, Undecided)
 }
 
 // TestGrowth: what counts is by how much each grows, not which is larger.
@@ -80,11 +80,11 @@ func TestGrowth(t *testing.T) {
 	r := (&made{}).add(cellOf("a"), throughput, around(1e9)...).add(cellOf("a", streams(4)), throughput, around(3e9)...).
 		add(cellOf("b"), throughput, around(4e9)...).add(cellOf("b", streams(4)), throughput, around(5e9)...).results()
 	c := Claim{Metric: throughput, Left: on("a"), Right: on("b"), Relation: "grows_more", Factor: "streams"}
-	word(t, c, r, Reproduced)
+	wantVerdict(t, c, r, Reproduced)
 	c.By = 3
-	word(t, c, r, Contradicted)
+	wantVerdict(t, c, r, Contradicted)
 	c.By, c.Relation = 0, "grows_less"
-	word(t, c, r, Contradicted)
+	wantVerdict(t, c, r, Contradicted)
 }
 
 // TestUntakenSettings: what a setting does is not shown by samples that were taken
@@ -92,22 +92,22 @@ func TestGrowth(t *testing.T) {
 func TestUntakenSettings(t *testing.T) {
 	r := (&made{}).add(cellOf("a"), throughput, around(1e9)...).add(cellOf("a", profile("tuned")), throughput, around(2e9)...).results()
 	c := claimOf("greater", Selector{"network": "a", "profile": "tuned"}, Selector{"profile": "default_settings"})
-	word(t, c, r, Reproduced)
+	wantVerdict(t, c, r, Reproduced)
 	r.Untaken = map[string][]string{"tuned": {"net.core.rmem_max is 4194304, not 16777216"}}
-	v := word(t, c, r, NotMeasurable)
+	v := wantVerdict(t, c, r, NotMeasurable)
 	if !strings.Contains(v.Missing[0].Why, "profile tuned did not take effect: net.core.rmem_max is 4194304") {
 		t.Errorf("%+v", v.Missing)
 	}
-	word(t, claimOf("less", on("a"), on("a")), r, NotMeasurable) // a cell is not compared with itself
+	wantVerdict(t, claimOf("less", on("a"), on("a")), r, NotMeasurable) // a cell is not compared with itself
 }
 
 // TestLeans: an undecided claim says what its means alone would give.
 func TestLeans(t *testing.T) {
 	m := (&made{}).add(cellOf("a"), throughput, 1.3e9, 0.9e9, 1.5e9, 0.95e9).add(cellOf("b"), throughput, 1e9, 1e9, 1e9, 1e9)
-	if v := word(t, claimOf("greater", on("a"), on("b")), m.results(), Undecided); v.Leans != Reproduced {
+	if v := wantVerdict(t, claimOf("greater", on("a"), on("b")), m.results(), Undecided); v.Leans != Reproduced {
 		t.Errorf("leans %q", v.Leans)
 	}
-	if v := word(t, claimOf("less", on("a"), on("b")), m.results(), Undecided); v.Leans != Contradicted {
+	if v := wantVerdict(t, claimOf("less", on("a"), on("b")), m.results(), Undecided); v.Leans != Contradicted {
 		t.Errorf("leans %q", v.Leans)
 	}
 }
@@ -125,9 +125,9 @@ func TestVariesMore(t *testing.T) {
 		return (&made{}).add(cellOf("a"), throughput, spread(a)...).add(cellOf("b"), throughput, spread(b)...).results()
 	}
 	c := claimOf(variesMore, on("a"), on("b"))
-	word(t, c, both(0.2, 0.02), Reproduced)
-	word(t, c, both(0.02, 0.2), Contradicted)
-	v := word(t, c, both(0.2, 0), NotMeasurable)
+	wantVerdict(t, c, both(0.2, 0.02), Reproduced)
+	wantVerdict(t, c, both(0.02, 0.2), Contradicted)
+	v := wantVerdict(t, c, both(0.2, 0), NotMeasurable)
 	if !strings.Contains(v.Missing[0].Why, "does not vary") {
 		t.Errorf("%+v", v.Missing)
 	}

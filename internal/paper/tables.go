@@ -43,7 +43,7 @@ type Order struct {
 	// order; the rest are tied. Each is at the confidence on its own.
 	Same     int `json:"same"`
 	Opposite int `json:"opposite"`
-	Untold   int `json:"untold"`
+	Tied     int `json:"tied"`
 }
 
 // Tables puts ours beside every published table.
@@ -214,7 +214,7 @@ func (c *Comparison) orders(k int, r *Results) {
 			case ok && (low > 0 || high < 0):
 				c.Order.Opposite++
 			default:
-				c.Order.Untold++
+				c.Order.Tied++
 			}
 		}
 	}

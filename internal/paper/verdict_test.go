@@ -93,7 +93,7 @@ func ptr(v float64) *float64 { return &v }
 
 func ends(c Claim, low, high *float64) Claim { c.Range = []*float64{low, high}; return c }
 
-func word(t *testing.T, c Claim, r *Results, want Outcome) Verdict {
+func wantVerdict(t *testing.T, c Claim, r *Results, want Outcome) Verdict {
 	t.Helper()
 	v := judge(nil, c, r)
 	if v.Outcome != want {
@@ -136,8 +136,8 @@ func TestVerdictsFlip(t *testing.T) {
 		"any":               {with(claimOf("greater", on("a", "b"), on("host")), func(c *Claim) { c.Holds = holdsAny }), [2]float64{1e9, 2e9}, [2]float64{1e9, 1e9}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			word(t, x.claim, two(x.yes[0], x.yes[1]), Reproduced)
-			word(t, x.claim, two(x.no[0], x.no[1]), Contradicted)
+			wantVerdict(t, x.claim, two(x.yes[0], x.yes[1]), Reproduced)
+			wantVerdict(t, x.claim, two(x.no[0], x.no[1]), Contradicted)
 		})
 	}
 }
@@ -148,9 +148,9 @@ func TestBetterKnowsWhichWay(t *testing.T) {
 	r := (&made{}).add(cellOf("a"), latency, 10e-6, 10.1e-6, 9.9e-6).add(cellOf("b"), latency, 20e-6, 20.1e-6, 19.9e-6).results()
 	c := claimOf("better", on("a"), on("b"))
 	c.Metric = primaryMetric
-	word(t, c, r, Reproduced)
+	wantVerdict(t, c, r, Reproduced)
 	c.Relation = "worse"
-	word(t, c, r, Contradicted)
+	wantVerdict(t, c, r, Contradicted)
 }
 
 func TestFactorVerdicts(t *testing.T) {
@@ -162,20 +162,20 @@ func TestFactorVerdicts(t *testing.T) {
 		return m.results()
 	}
 	rises := Claim{Metric: throughput, Left: on("a"), Relation: "rises_with", Factor: "streams"}
-	word(t, rises, by(1e9, 2e9, 3e9), Reproduced)
-	word(t, rises, by(1e9, 2e9, 2e9), Reproduced) // no step falls
-	word(t, rises, by(2e9, 2e9, 1e9), Contradicted)
-	word(t, rises, by(1e9, 3e9, 2e9), Contradicted) // a step falls
-	word(t, rises, by(1e9), NotMeasurable)
+	wantVerdict(t, rises, by(1e9, 2e9, 3e9), Reproduced)
+	wantVerdict(t, rises, by(1e9, 2e9, 2e9), Reproduced) // no step falls
+	wantVerdict(t, rises, by(2e9, 2e9, 1e9), Contradicted)
+	wantVerdict(t, rises, by(1e9, 3e9, 2e9), Contradicted) // a step falls
+	wantVerdict(t, rises, by(1e9), NotMeasurable)
 	falls := rises
 	falls.Relation = "falls_with"
-	word(t, falls, by(3e9, 2e9, 1e9), Reproduced)
-	word(t, falls, by(1e9, 2e9, 3e9), Contradicted)
+	wantVerdict(t, falls, by(3e9, 2e9, 1e9), Reproduced)
+	wantVerdict(t, falls, by(1e9, 2e9, 3e9), Contradicted)
 	beyond, two := rises, 2.0
 	beyond.Relation, beyond.At = "falls_beyond", &two
-	word(t, beyond, by(3e9, 3e9, 1e9), Reproduced)
-	word(t, beyond, by(3e9, 3e9, 3e9), Contradicted)
-	word(t, beyond, by(3e9, 3e9), NotMeasurable) // nothing is beyond
+	wantVerdict(t, beyond, by(3e9, 3e9, 1e9), Reproduced)
+	wantVerdict(t, beyond, by(3e9, 3e9, 3e9), Contradicted)
+	wantVerdict(t, beyond, by(3e9, 3e9), NotMeasurable) // nothing is beyond
 }
 
 func TestVerdictsAgainstNumbers(t *testing.T) {
@@ -187,21 +187,21 @@ func TestVerdictsAgainstNumbers(t *testing.T) {
 	at := func(v float64) *Results {
 		return (&made{}).add(cellOf("a"), throughput, v, v*0.999, v*1.001).results()
 	}
-	word(t, full, at(limit*0.998), Reproduced)
-	word(t, full, at(limit/2), Contradicted)
-	word(t, short, at(limit/2), Reproduced)
-	word(t, short, at(limit*0.998), Contradicted)
+	wantVerdict(t, full, at(limit*0.998), Reproduced)
+	wantVerdict(t, full, at(limit/2), Contradicted)
+	wantVerdict(t, short, at(limit/2), Reproduced)
+	wantVerdict(t, short, at(limit*0.998), Contradicted)
 	bound := 0.01
 	lost := Claim{Metric: "loss_ratio", Left: on("a"), Relation: "value_within", Range: []*float64{nil, &bound}}
 	none := (&made{}).add(cellOf("a"), "loss_ratio", 0, 0, 0).results()
 	much := (&made{}).add(cellOf("a"), "loss_ratio", 0.3, 0.31, 0.29).results()
-	word(t, lost, none, Reproduced)
-	word(t, lost, much, Contradicted)
+	wantVerdict(t, lost, none, Reproduced)
+	wantVerdict(t, lost, much, Contradicted)
 	lost.Range = []*float64{&bound, nil}
-	word(t, lost, much, Reproduced)
-	word(t, lost, none, Contradicted)
+	wantVerdict(t, lost, much, Reproduced)
+	wantVerdict(t, lost, none, Contradicted)
 	unshaped := cellOf("a", func(c *result.Cell) { c.Link = "unshaped" })
-	v := word(t, full, (&made{}).add(unshaped, throughput, 1e9, 1e9).results(), NotMeasurable)
+	v := wantVerdict(t, full, (&made{}).add(unshaped, throughput, 1e9, 1e9).results(), NotMeasurable)
 	if !strings.Contains(v.Missing[0].Why, "not known") {
 		t.Errorf("%+v", v.Missing)
 	}
@@ -214,26 +214,26 @@ func TestEfficiencies(t *testing.T) {
 		add(cellOf("host"), throughput, 4e9, 4.1e9, 3.9e9).add(cellOf("a"), throughput, 2e9, 2.1e9, 1.9e9).
 		add(cellOf("host", profile("tuned")), throughput, 8e9, 8.1e9, 7.9e9).add(cellOf("a", profile("tuned")), throughput, 3e9, 3.05e9, 2.95e9).results()
 	c := claimOf("greater", Selector{"network": "a", "profile": "tuned"}, Selector{"profile": "default_settings"})
-	word(t, c, r, Reproduced)
+	wantVerdict(t, c, r, Reproduced)
 	c.Measure = efficiencyMeasure
-	word(t, c, r, Contradicted)
+	wantVerdict(t, c, r, Contradicted)
 }
 
 // TestSeveralPairs: all must hold, one contradicts, most is more than half.
 func TestSeveralPairs(t *testing.T) {
 	r := (&made{}).add(cellOf("a"), throughput, around(2e9)...).add(cellOf("b"), throughput, around(1e9)...).
 		add(cellOf("c"), throughput, around(3e9)...).add(cellOf("host"), throughput, around(1e9)...).results()
-	v := word(t, claimOf("greater", on("a"), on("b", "host")), r, Reproduced)
+	v := wantVerdict(t, claimOf("greater", on("a"), on("b", "host")), r, Reproduced)
 	if len(v.Pairs) != 2 || v.Pairs[0].Outcome != Reproduced {
 		t.Errorf("%+v", v.Pairs)
 	}
-	word(t, claimOf("greater", on("a"), on("b", "c")), r, Contradicted)
+	wantVerdict(t, claimOf("greater", on("a"), on("b", "c")), r, Contradicted)
 	most := claimOf("greater", on("a"), on("b", "c", "host"))
 	most.Holds = holdsMost
-	word(t, most, r, Reproduced)
+	wantVerdict(t, most, r, Reproduced)
 	most = claimOf("greater", on("a"), on("b", "c"))
 	most.Holds = holdsMost
-	word(t, most, r, Contradicted) // half is not most
+	wantVerdict(t, most, r, Contradicted) // half is not most
 }
 
 // TestUndecided: intervals that are too wide decide nothing, and the verdict says how
@@ -241,7 +241,7 @@ func TestSeveralPairs(t *testing.T) {
 func TestUndecided(t *testing.T) {
 	c := claimOf("greater", on("a"), on("b"))
 	m := (&made{}).add(cellOf("a"), throughput, 1.3e9, 0.9e9, 1.5e9, 0.95e9).add(cellOf("b"), throughput, 1e9, 1e9, 1e9, 1e9)
-	v := word(t, c, m.results(), Undecided)
+	v := wantVerdict(t, c, m.results(), Undecided)
 	if v.MoreBlocks < 1 {
 		t.Fatalf("%+v", v)
 	}
@@ -252,12 +252,12 @@ func TestUndecided(t *testing.T) {
 	}
 	// One block has no interval.
 	one := (&made{}).add(cellOf("a"), throughput, 2e9).add(cellOf("b"), throughput, 1e9).results()
-	if v := word(t, c, one, Undecided); v.MoreBlocks != 0 || v.Pairs[0].Value.Low != nil {
+	if v := wantVerdict(t, c, one, Undecided); v.MoreBlocks != 0 || v.Pairs[0].Value.Low != nil {
 		t.Errorf("%+v", v)
 	}
 	// A pair that is missing keeps a claim open that holds in the others.
 	part := (&made{}).add(cellOf("a"), throughput, around(2e9)...).add(cellOf("b"), throughput, around(1e9)...).unsupported(cellOf("c"), "kernel has no c").results()
-	v = word(t, claimOf("greater", on("a"), on("b", "c")), part, Undecided)
+	v = wantVerdict(t, claimOf("greater", on("a"), on("b", "c")), part, Undecided)
 	if len(v.Missing) != 1 || !strings.Contains(v.Missing[0].Why, "kernel has no c") || v.MoreBlocks != 0 {
 		t.Errorf("%+v", v)
 	}

@@ -54,6 +54,7 @@ func avoided() rules {
 		{`\bcome(s)? to (its|an|the) end\b`, "finish"},
 		{`\bgo(es)? on with\b`, "resume, continue"},
 		{`\bsay (one of them|what for|which)\b`, "use, name"},
+		{`\b(spots?|jury|juries|contests?|doors?|rungs?)\b`, "docs/glossary.md has the word"},
 	})
 }
 

@@ -40,6 +40,7 @@ func write(dir string) error {
 	root := cli.Root(io.Discard, io.Discard)
 	root.DisableAutoGenTag = true
 	root.InitDefaultCompletionCmd()
+	root.Long += "\n\n" + cli.EndOfHelp()
 	header := &doc.GenManHeader{Title: "CNIBENCH", Section: "1", Source: "cnibench", Manual: "cnibench"}
 	if err := doc.GenManTree(root, header, man); err != nil {
 		return err

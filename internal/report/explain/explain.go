@@ -153,7 +153,7 @@ func costSentence(d *report.Document, x ExplainedTraffic) string {
 	s := fmt.Sprintf("%s takes %s of %s", x.Traffic, x.say(x.Now), x.label)
 	switch {
 	case x.Baseline == nil:
-		return s + "; the bare network was not measured beside it."
+		return s + "; the bare network was not measured with it."
 	case x.Attribution != nil && x.Attribution.More != nil:
 		p := section.PerWorkOf(x.Attribution.Work)
 		more := *x.Attribution.More

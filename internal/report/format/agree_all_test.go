@@ -52,7 +52,7 @@ func checkRest(t *testing.T, s summary.Cell, row string, page figures, exacts ma
 }
 
 // checkScreen compares the answer on one screen with the goals of the JSON: each
-// network that the screen names has the figures and the places of every goal.
+// network that the screen names has the figures and the ranks of every goal.
 func checkScreen(t *testing.T, d *report.Document, r jsonReport, text string) {
 	t.Helper()
 	if len(r.Analysis.Goals) == 0 {

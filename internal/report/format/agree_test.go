@@ -202,7 +202,7 @@ func checkCross(t *testing.T, d *report.Document, r jsonReport, page figures, ex
 			t.Errorf("%v: page has %q, JSON %s", key, page[key], want)
 		}
 		key[2] = "check"
-		if want := section.RoundTripWord(x); page[key] != want {
+		if want := section.RoundTripVerdict(x); page[key] != want {
 			t.Errorf("%v: page has %q, want %q", key, page[key], want)
 		}
 	}

@@ -225,7 +225,7 @@ func csvChecks(d *report.Document, s summary.Cell) [][]string {
 		if r.Cell == s.Cell {
 			reason := ""
 			if !r.OK {
-				reason = section.RoundTripWord(r)
+				reason = section.RoundTripVerdict(r)
 			}
 			add("round_trip_product_ratio", &r.Product, reason, "", "")
 		}

@@ -196,7 +196,7 @@ func seriesName(name string, labels map[string]string) string {
 	return name
 }
 
-// checkPrometheus compares every estimate, efficiency and place of the JSON with
+// checkPrometheus compares every estimate, efficiency and rank of the JSON with
 // the series, and checks that there are no others.
 func checkPrometheus(t *testing.T, in report.Input, r jsonReport, text string) {
 	t.Helper()
@@ -247,7 +247,7 @@ func checkPrometheus(t *testing.T, in report.Input, r jsonReport, text string) {
 		for _, x := range g.Ranked {
 			labels := map[string]string{"campaign": page.Clean(r.Campaign), "goal": string(g.Goal), "network": page.Clean(x.Network), "profile": page.Clean(x.Profile)}
 			if got[seriesName("cnibench_goal_rank", labels)] != float64(x.Rank) || got[seriesName("cnibench_goal_rank_to", labels)] != float64(x.RankTo) {
-				t.Errorf("%s, %s: places differ", g.Goal, x.Option)
+				t.Errorf("%s, %s: ranks differ", g.Goal, x.Option)
 			}
 			if x.Efficiency != nil && got[seriesName("cnibench_goal_efficiency_ratio", labels)] != x.Efficiency.Value {
 				t.Errorf("%s, %s: efficiencies differ", g.Goal, x.Option)

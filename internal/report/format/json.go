@@ -22,7 +22,7 @@ type jsonReport struct {
 	Version   string `json:"version,omitempty"`
 	Campaign  string `json:"campaign"`
 	Directory string `json:"directory,omitempty"`
-	// Complete tells that the run came to its end.
+	// Complete: the run finished.
 	Complete bool   `json:"complete"`
 	Summary  string `json:"summary"`
 	// Missing says what the campaign lacks for a full answer.

@@ -98,7 +98,7 @@ func promCampaign(d *report.Document, f *promFamilies) {
 	}
 	f.add("info", "What was measured where; always 1.", 1, info...)
 	if d.Environment != nil && !d.Environment.Finished.IsZero() {
-		f.add("finished_timestamp_seconds", "When the campaign came to its end.", float64(d.Environment.Finished.Unix()))
+		f.add("finished_timestamp_seconds", "When the campaign ended.", float64(d.Environment.Finished.Unix()))
 	}
 	f.add("blocks", "Blocks with a measured sample.", float64(d.Tally.Blocks()))
 	f.add("samples", "Samples by their status.", float64(d.Tally.OK), [2]string{"status", result.StatusOK})

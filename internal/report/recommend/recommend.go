@@ -51,7 +51,7 @@ func Write(w io.Writer, r rank.Recommendation, env *result.Environment, asJSON b
 	}
 	for _, g := range r.Goals {
 		for _, l := range g.LeftOut {
-			lines = append(lines, sc.Wrap(fmt.Sprintf("left out of %s: %s: %s", goalWord(g.Goal), d.Option(l.Option), l.Why), "x ", "  ")...)
+			lines = append(lines, sc.Wrap(fmt.Sprintf("left out of %s: %s: %s", goalName(g.Goal), d.Option(l.Option), l.Why), "x ", "  ")...)
 		}
 	}
 	for _, m := range recommendedModels(d, r) {
@@ -70,14 +70,14 @@ func recommendation(d *report.Document, r rank.Recommendation) []string {
 	}
 	var out []string
 	if r.Sure {
-		out = append(out, fmt.Sprintf("For %s take %s: all others are worse, with %g %% confidence.", goalWord(r.Question.Goal), take, 100*r.Confidence))
+		out = append(out, fmt.Sprintf("For %s take %s: all others are worse, with %g %% confidence.", goalName(r.Question.Goal), take, 100*r.Confidence))
 	} else {
 		best := "the best figure"
 		if r.Question.Goal == rank.Balanced {
 			best = "the least of the largest losses"
 		}
 		out = append(out, fmt.Sprintf("For %s: undecided. %s has %s, but is tied with %s at %g %% confidence.",
-			goalWord(r.Question.Goal), take, best, report.And(runnersUp(d, r)), 100*r.Confidence))
+			goalName(r.Question.Goal), take, best, report.And(runnersUp(d, r)), 100*r.Confidence))
 	}
 	if r.Job != nil {
 		out = append(out, jobWords(*r.Job)...)
@@ -85,7 +85,7 @@ func recommendation(d *report.Document, r rank.Recommendation) []string {
 		out = append(out, "Judged by "+judgedBy(r)+".")
 	}
 	if r.WorstLoss != nil {
-		out = append(out, fmt.Sprintf("It loses most in %s: %s compared with the best.", goalWord(r.WorstLoss.Goal), lossWords(*r.WorstLoss)))
+		out = append(out, fmt.Sprintf("It loses most in %s: %s compared with the best.", goalName(r.WorstLoss.Goal), lossWords(*r.WorstLoss)))
 	}
 	return append(append(out, costOfError(d, r)...), settleWords(d, r)...)
 }
@@ -173,7 +173,7 @@ func recommendTable(d *report.Document, r rank.Recommendation) *page.Table {
 		if g.Base == nil {
 			sub = "of the first"
 		}
-		t.Columns = append(t.Columns, page.Column{Head: goalWord(g.Goal), Sub: sub, Number: true})
+		t.Columns = append(t.Columns, page.Column{Head: goalName(g.Goal), Sub: sub, Number: true})
 	}
 	last := page.Column{Head: "compared with the first", Number: true}
 	if r.Question.Goal == rank.Balanced {
@@ -247,7 +247,7 @@ func recommendedModels(d *report.Document, r rank.Recommendation) []string {
 	return out
 }
 
-func goalWord(g rank.Goal) string {
+func goalName(g rank.Goal) string {
 	if g == rank.CPU {
 		return "CPU cost"
 	}

@@ -42,7 +42,7 @@ func GoalsOf(networks []FixtureNetwork, base bool) []rank.GoalRanking {
 		}
 		for i, n := range sorted {
 			r := rank.GoalRanked{Option: rank.Option{Network: n.Name, Profile: rank.DefaultProfile}, Rank: n.From[from[0]], RankTo: n.To[from[0]]}
-			if len(networks) < len(FixtureNetworks()) { // their places are among all
+			if len(networks) < len(FixtureNetworks()) { // their ranks are among all
 				r.Rank, r.RankTo = i+1, i+1
 			}
 			if base {

@@ -294,9 +294,9 @@ func publishedTable(c paper.Comparison) *page.Table {
 			t.Notes = append(t.Notes, "! "+row.Name+": "+report.SentenceEnd(row.Inconsistent))
 		}
 	}
-	if o := c.Order; o.Same+o.Opposite+o.Untold > 0 {
+	if o := c.Order; o.Same+o.Opposite+o.Tied > 0 {
 		t.Notes = append(t.Notes, fmt.Sprintf("Order of the rows: of %s whose order is published, ours shows the same order in %d, the opposite in %d, and cannot tell in %d.",
-			report.Count(o.Same+o.Opposite+o.Untold, "pair", "pairs"), o.Same, o.Opposite, o.Untold))
+			report.Count(o.Same+o.Opposite+o.Tied, "pair", "pairs"), o.Same, o.Opposite, o.Tied))
 	}
 	return t
 }

@@ -50,7 +50,7 @@ func reproduction() paper.Reproduction {
 				Ours:    &paper.Ours{Metric: "latency_mean_seconds", Unit: "µs", BasePerUnit: 1e-6},
 				Columns: []paper.Column{{Name: "mean"}},
 				Rows:    []paper.Row{{Name: "Calico"}, {Name: "Weave"}, {Name: "node", Baseline: true}, {Name: "odd", Inconsistent: "it cannot be"}}},
-				Reference: 2, Order: paper.Order{Same: 1, Untold: 2},
+				Reference: 2, Order: paper.Order{Same: 1, Tied: 2},
 				Cells: [][]paper.Entry{
 					{{Published: ptr(51.3), PublishedShare: ptr(1.59), Ours: ours(40), OurShare: ours(1.3)}},
 					{{Published: ptr(60), UpTo: ptr(70), Why: "this cnibench has no network weave"}},

@@ -247,7 +247,7 @@ func Progress(d *report.Document) []string {
 			unit.Rough(most.Progress.BlocksNeeded), most.Progress.Blocks)
 	}
 	if unknown > 0 {
-		s += fmt.Sprintf(" The number that %s needs is not known yet.", report.Count(unknown, "cell", "cells"))
+		s += fmt.Sprintf(" The number of blocks that is needed is not known yet for %s.", report.Count(unknown, "cell", "cells"))
 	}
 	raise := "max_blocks"
 	if c := d.Campaign.Sampling; c.MaxSeconds > 0 && d.Tally.Blocks() < c.MaxBlocks {

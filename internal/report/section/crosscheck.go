@@ -106,14 +106,14 @@ func roundTripTable(d *report.Document) *page.Element {
 		{Head: "traffic and network"}, {Head: "product", Number: true}, {Head: "interval", Number: true}, {Head: "blocks", Number: true}, {Head: "check"}}}
 	for _, r := range d.Analysis.RoundTrips {
 		t.Rows = append(t.Rows, []page.Field{page.NameOf(r.Cell.Traffic()+", "+CellAt(d, r.Cell), r.Cell), {Text: report.Ratio(r.Product), Value: &r.Product.Value},
-			intervalField(asRatio(), r.Product), page.Text(fmt.Sprint(r.Product.N)), page.Text(RoundTripWord(r))})
+			intervalField(asRatio(), r.Product), page.Text(fmt.Sprint(r.Product.N)), page.Text(RoundTripVerdict(r))})
 	}
-	t.Notes = []string{fmt.Sprintf("ok: within %g %% of 100 %%. Near 50 %% a tool tells one-way times; below 100 %% the client waits between transactions.", 100*summary.RoundTripTolerance)}
+	t.Notes = []string{fmt.Sprintf("ok: within %g %% of 100 %%. Near 50 %% a tool reports one-way times; below 100 %% the client waits between transactions.", 100*summary.RoundTripTolerance)}
 	return &page.Element{Table: t}
 }
 
-// RoundTripWord is the verdict of a check, in words.
-func RoundTripWord(r summary.RoundTripCheck) string {
+// RoundTripVerdict is the verdict of a check, in words.
+func RoundTripVerdict(r summary.RoundTripCheck) string {
 	if r.OK {
 		return "ok"
 	}

@@ -68,7 +68,7 @@ func factorTable(d *report.Document, name string, of []rank.FactorRanking) *page
 	t.Caption = report.Capital(factorName(name)) + " compared with " + levelName(name, of[0].Levels[0].Level) + " (" + d.Name(of[0].Network) + ", " + scopeWords(settings) + ")"
 	for _, level := range levels {
 		row := []page.Field{page.Text(levelName(name, level))}
-		place := "not ranked"
+		ranked := "not ranked"
 		for i, r := range of {
 			at := slices.IndexFunc(r.Levels, func(l rank.Level) bool { return l.Level == level })
 			if at < 0 {
@@ -77,10 +77,10 @@ func factorTable(d *report.Document, name string, of []rank.FactorRanking) *page
 			}
 			row = append(row, levelField(r, at))
 			if i == 0 {
-				place = ranks(r.Levels[at].Rank, r.Levels[at].RankTo)
+				ranked = ranks(r.Levels[at].Rank, r.Levels[at].RankTo)
 			}
 		}
-		t.Rows = append(t.Rows, append(row, page.Text(place)))
+		t.Rows = append(t.Rows, append(row, page.Text(ranked)))
 	}
 	if len(of) > 1 {
 		t.Notes = append(t.Notes, "Ranked by "+goalHead(of[0].Goal, of[0].Settings)+".")

@@ -37,7 +37,7 @@ func ladderOf(g *report.Group, t result.Cell, r report.Entry) []page.Element {
 		return tableOf(&of, steps)
 	}
 	checks := CheckTable(l)
-	checks.Caption = fmt.Sprintf("%s: %s, steps beside stacks", t.Traffic(), r.Name)
+	checks.Caption = fmt.Sprintf("%s: %s, steps compared with stacks", t.Traffic(), r.Name)
 	var disagree []string
 	for _, c := range l.Checks {
 		if c.Disagree {
@@ -61,7 +61,7 @@ const (
 func checksChart(l summary.Ladder, of *result.Cell, title string) *page.Chart {
 	p := PerWorkOf(l.Work)
 	c := &page.Chart{Kind: page.DrawnBars, Title: title, Of: of, X: page.Axis{Title: "component"}, Y: page.Axis{Title: "more time per " + p.Name, Unit: "s"},
-		Words: "Both ends together, with intervals: what the steps add beside what is seen in the step's own functions."}
+		Words: "Both ends together, with intervals: what the steps add, compared with what is seen in the step's own functions."}
 	steps, stacks := page.Series{Name: BySteps, Tint: 1}, page.Series{Name: ByStacks, Tint: 2}
 	for _, x := range l.Checks {
 		c.Categories = append(c.Categories, page.Category{Name: ComponentWords(x)})

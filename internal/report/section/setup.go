@@ -41,7 +41,7 @@ func setup(d *report.Document) []page.Element {
 		}
 		return own
 	}, "How long it takes until a pod that is added answers, from the beginning of all ADDs. Each part is the mean of the pods that were added at once, and its median over blocks.")
-	return orMissing(d, "No pod was added beside others: name the workload "+workload.PodSetupName+" in the campaign to see how long that takes, and which step takes it.", out)
+	return orMissing(d, "No pods were added at once: name the workload "+workload.PodSetupName+" in the campaign to see how long that takes, and which step takes it.", out)
 }
 
 // AddSteps are what the time of an ADD is made of, where each was seen.

@@ -21,14 +21,14 @@ func rankGoal(c *dataset.Dataset, r *GoalRanking, in []goalOption) {
 	for _, p := range r.Pairs {
 		wins[p.Better]++
 	}
-	type placed struct {
+	type ranked struct {
 		GoalRanked
 		from goalOption
 	}
-	var all []placed
+	var all []ranked
 	r.LinkBound = r.Goal == Bandwidth
 	for i, o := range in {
-		p := placed{GoalRanked{Option: o.Option, Rank: 1, RankTo: len(in), LinkBound: r.Goal == Bandwidth && o.linkBound}, o}
+		p := ranked{GoalRanked{Option: o.Option, Rank: 1, RankTo: len(in), LinkBound: r.Goal == Bandwidth && o.linkBound}, o}
 		for j := range in {
 			p.Rank += count(beats[j][i])
 			p.RankTo -= count(beats[i][j])
@@ -36,7 +36,7 @@ func rankGoal(c *dataset.Dataset, r *GoalRanking, in []goalOption) {
 		r.LinkBound = r.LinkBound && o.linkBound
 		all = append(all, p)
 	}
-	slices.SortStableFunc(all, func(a, b placed) int {
+	slices.SortStableFunc(all, func(a, b ranked) int {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.RankTo, b.RankTo), cmp.Compare(wins[b.Option], wins[a.Option]), a.compare(b.Option))
 	})
 	profile, bases, ok := bases(c, in, r)
