@@ -76,7 +76,7 @@ const (
 	hpccSlowest    = 1e8
 	maxHPCCSeconds = 24 * 3600
 	// hpccOthers is what the parts of hpcc take together that a small matrix leaves short.
-	hpccOthers = 4 * time.Second
+	hpccOthers = 3 * time.Second
 	// hpccBegun is what the script prints once hpcc has written its first lines, which it
 	// does after MPI_Init.
 	hpccBegun = "cnibench: hpcc has begun"
