@@ -61,8 +61,8 @@ func checkLadders(t *testing.T, d *report.Document, r jsonReport, page figures, 
 		hold(steps, "all steps", "more", figures.Plus(l.Sum), l.Sum)
 		hold(steps, "directly, less host", "more", figures.Plus(l.Direct), l.Direct)
 		for _, c := range l.Checks {
-			hold(", steps beside stacks", section.ComponentWords(c), section.BySteps, p.Plus(c.Steps), c.Steps)
-			hold(", steps beside stacks", section.ComponentWords(c), section.ByStacks, p.Plus(c.Stacks), c.Stacks)
+			hold(", steps compared with stacks", section.ComponentWords(c), section.BySteps, p.Plus(c.Steps), c.Steps)
+			hold(", steps compared with stacks", section.ComponentWords(c), section.ByStacks, p.Plus(c.Stacks), c.Stacks)
 			says := "Ladder and stacks disagree on " + report.And(c.Components)
 			if n := strings.Count(texts, says); c.Disagree && n < 2 {
 				t.Errorf("%s: %q occurs %d times in HTML and Markdown", caption, says, n)

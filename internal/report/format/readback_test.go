@@ -166,7 +166,7 @@ func (x expectation) parts(s summary.Cell, on func(section, title, series string
 	if l := s.Ladder; l != nil {
 		p := section.PerWorkOf(l.Work)
 		for _, c := range l.Checks {
-			title := traffic + ": " + name + ", steps beside stacks"
+			title := traffic + ": " + name + ", steps compared with stacks"
 			x.add(on("ladder", title, section.BySteps), section.ComponentWords(c), p.Scaled(c.Steps))
 			x.add(on("ladder", title, section.ByStacks), section.ComponentWords(c), p.Scaled(c.Stacks))
 		}
