@@ -30,6 +30,7 @@ import (
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/scratch"
 	"github.com/cnibench/cnibench/internal/testbed/cluster"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 	"github.com/cnibench/cnibench/internal/testbed/labkubernetes"
@@ -82,11 +83,11 @@ func run(ctx context.Context, pairs []pair, sampling campaign.Sampling, how sett
 		return errors.New("-only leaves nothing: its lines are like \"flannel/vxlan flannel pod-to-pod tcp_stream 1472 B\"")
 	}
 	specs := needed(pairs)
-	dir, err := os.MkdirTemp("", "cnb-agreement-")
+	dir, remove, err := scratch.Fresh("cnb-agreement-*")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, remove()) }()
 	r := exec.NewRunner()
 	defer r.Close()
 	program := filepath.Join(dir, "cnibench") // static, as it is in the pods' image
@@ -223,7 +224,7 @@ func pairs(asked *regexp.Regexp) (all []pair) {
 			bytes int
 		}{{traffic.TCPStream, 1472}, {traffic.TCPRR, 64}, {traffic.UDPStream, 1400}} {
 			in := result.Cell{
-				Network: c.CNI, Path: result.PathPodToPod, Placement: result.InterHost, Link: c.Link, Profile: "default_settings", MTU: c.MTU,
+				Network: c.CNI, Path: result.PathPodToPod, Placement: result.InterHost, Link: c.Link, Profile: result.DefaultProfile, MTU: c.MTU,
 				Workload: w.name, MessageBytes: w.bytes, Streams: 1, CPUs: result.CPUsSame,
 			}
 			if w.name != traffic.UDPStream {

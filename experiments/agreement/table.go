@@ -3,11 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
 )
 
 const (
@@ -34,9 +35,9 @@ func of(samples []result.Sample, quantity func(result.Sample) (float64, bool)) v
 }
 
 // ratio is over by under, in the blocks that have all of them.
-func (v values) ratio(over, under []result.Cell) stat.Moments {
-	var logs []float64
-	for block := range v[over[0]] {
+func (v values) ratio(over, under []result.Cell) estimate.Moments {
+	var logs []estimate.Point
+	for _, block := range slices.Sorted(maps.Keys(v[over[0]])) { // sums are the same in every run
 		sum, whole := 0.0, true
 		for _, cells := range []struct {
 			of   []result.Cell
@@ -49,22 +50,10 @@ func (v values) ratio(over, under []result.Cell) stat.Moments {
 			}
 		}
 		if whole {
-			logs = append(logs, sum)
+			logs = append(logs, estimate.Point{Block: block, Value: sum})
 		}
 	}
-	m := stat.Moments{N: len(logs)}
-	if m.N == 0 {
-		return m
-	}
-	slices.Sort(logs) // sums are the same in every run
-	for _, l := range logs {
-		m.Mean += l / float64(m.N)
-	}
-	for _, l := range logs {
-		m.SD += (l - m.Mean) * (l - m.Mean)
-	}
-	m.SD = math.Sqrt(m.SD / float64(max(1, m.N-1)))
-	return m
+	return estimate.MomentsOf(logs)
 }
 
 // rate is the traffic that got through per second.
@@ -112,7 +101,7 @@ func writeTables(w io.Writer, pairs []pair, samples []result.Sample) {
 }
 
 // text is a geometric mean with its interval.
-func text(m stat.Moments) string {
+func text(m estimate.Moments) string {
 	low, high, ok := m.Interval(confidence)
 	if !ok {
 		return "–"
@@ -121,7 +110,7 @@ func text(m stat.Moments) string {
 }
 
 // verdict says whether a ratio is one within the margin.
-func verdict(m stat.Moments) string {
+func verdict(m estimate.Moments) string {
 	low, high, ok := m.Interval(confidence)
 	least, most := math.Log(1-margin), math.Log(1+margin)
 	switch {

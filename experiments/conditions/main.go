@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/scratch"
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
@@ -70,11 +71,11 @@ func main() {
 }
 
 func run(ctx context.Context, w io.Writer, seconds int) (err error) {
-	dir, err := os.MkdirTemp("", "cnb-conditions-")
+	dir, remove, err := scratch.Fresh("cnb-conditions-*")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, remove()) }()
 	r := exec.NewRunner()
 	defer r.Close()
 	program := filepath.Join(dir, "cnibench")

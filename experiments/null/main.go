@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/scratch"
 	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/internal/traffic"
 )
@@ -38,11 +39,11 @@ func main() {
 }
 
 func run(ctx context.Context, w io.Writer, n int) (err error) {
-	dir, err := os.MkdirTemp("", "cnb-null-")
+	dir, remove, err := scratch.Fresh("cnb-null-*")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, remove()) }()
 	r := exec.NewRunner()
 	defer r.Close()
 	program, file := filepath.Join(dir, "cnibench"), filepath.Join(dir, "campaign.yaml")

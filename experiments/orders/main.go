@@ -21,6 +21,7 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/internal/stat/dataset"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
 )
 
 const (
@@ -81,7 +82,7 @@ type pair struct {
 	// counts is more ÷ fewer in instructions; rate is fewer ÷ more in what gets through,
 	// inside blocks. Below 1 it is in the other order.
 	counts float64
-	rate   stat.Moments
+	rate   estimate.Moments
 }
 
 // table is the pairs of one traffic.
@@ -122,7 +123,7 @@ func pairsOf(collector *stat.Collector, cells []result.Cell) []pair {
 			if a.Workload == "tcp_rr" {
 				metric = "transactions_per_second"
 			}
-			if m := collector.Contrast(metric, []result.Cell{a}, []result.Cell{b}); m.N >= 2 {
+			if m, _ := collector.Contrast(metric, []result.Cell{a}, []result.Cell{b}); m.N >= 2 {
 				out = append(out, pair{fewer: a, more: b, counts: more / fewer, rate: m})
 			}
 		}

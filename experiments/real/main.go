@@ -91,8 +91,9 @@ func rowsOf(collector *stat.Collector, cells map[result.Cell]bool) []string {
 			if !cells[real] {
 				continue
 			}
-			if collector.Contrast("throughput_bits_per_second", []result.Cell{real}, []result.Cell{model}).N+
-				collector.Contrast("transactions_per_second", []result.Cell{real}, []result.Cell{model}).N == 0 {
+			bits, _ := collector.Contrast("throughput_bits_per_second", []result.Cell{real}, []result.Cell{model})
+			transactions, _ := collector.Contrast("transactions_per_second", []result.Cell{real}, []result.Cell{model})
+			if bits.N+transactions.N == 0 {
 				continue // one of them is unsupported on this path
 			}
 			rate, cost := "throughput_bits_per_second", own+dataset.CPUPerByte
@@ -118,7 +119,7 @@ func named(network string) string {
 
 // ratio is one quotient with its interval, and whether it is one within the margin.
 func ratio(k *stat.Collector, metric string, over, under result.Cell) string {
-	m := k.Contrast(metric, []result.Cell{over}, []result.Cell{under})
+	m, _ := k.Contrast(metric, []result.Cell{over}, []result.Cell{under})
 	low, high, ok := m.Interval(confidence)
 	if !ok {
 		return "– | not measured"

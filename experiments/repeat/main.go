@@ -20,6 +20,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/scratch"
 	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/internal/stat/comparison"
 )
@@ -48,11 +49,11 @@ type runs struct {
 }
 
 func run(ctx context.Context, w io.Writer, file, keep string, n int, neighbour bool) (err error) {
-	dir, err := os.MkdirTemp("", "cnb-repeat-")
+	dir, remove, err := scratch.Fresh("cnb-repeat-*")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, remove()) }()
 	all := runs{r: exec.NewRunner(), program: filepath.Join(dir, "cnibench")}
 	defer all.r.Close()
 	if _, err := all.r.Run(ctx, exec.Cmd{Argv: []string{"go", "build", "-o", all.program, "."}}); err != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/buildable"
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
@@ -17,7 +18,10 @@ import (
 )
 
 // shaped reports whether a cell's link lets through no more than its rate.
-func shaped(c result.Cell) bool { return c.Link != "unshaped" && c.Link != "local" && c.Link != "" }
+func shaped(c result.Cell) bool {
+	_, limited := buildable.LinkRate(c.Link)
+	return limited
+}
 
 // stream reports whether a cell's traffic goes one way, as fast as it can.
 func stream(c result.Cell) bool {

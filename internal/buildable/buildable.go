@@ -52,6 +52,17 @@ type Link struct {
 	TotalBitsPerSecond uint64
 }
 
+// LinkRate is what a link carries in each direction, all its wires together; ok is false for
+// one that is as fast as the machine, or unknown.
+func LinkRate(name string) (bitsPerSecond float64, ok bool) {
+	for _, l := range Links() {
+		if l.Name == name && l.TotalBitsPerSecond > 0 {
+			return float64(l.TotalBitsPerSecond), true
+		}
+	}
+	return 0, false
+}
+
 // Count is how many instructions a network takes per packet or transaction.
 type Count struct {
 	Network, Workload, Placement string

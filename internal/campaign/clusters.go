@@ -173,7 +173,7 @@ func (c Campaign) OnClusters() (Campaign, []string) {
 		what   string
 		values []string
 		given  string
-	}{{"links", c.Links, "unshaped"}, {"profiles", c.Profiles, "default_settings"}} {
+	}{{"links", c.Links, result.UnshapedLink}, {"profiles", c.Profiles, result.DefaultProfile}} {
 		if slices.ContainsFunc(g.values, func(v string) bool { return v != g.given }) {
 			notes = append(notes, fmt.Sprintf("%s are no choice on a cluster: in place of %s it is measured as it is", g.what, strings.Join(g.values, ", ")))
 		}
@@ -181,7 +181,7 @@ func (c Campaign) OnClusters() (Campaign, []string) {
 	if len(c.MTU) > 1 || slices.ContainsFunc(c.MTU, func(n int) bool { return n != 1500 }) {
 		notes = append(notes, "the MTU is no choice on a cluster: that of its nodes is measured")
 	}
-	c.Testbed, c.Links, c.Profiles = Kubernetes, []string{"unshaped"}, []string{"default_settings"}
+	c.Testbed, c.Links, c.Profiles = Kubernetes, []string{result.UnshapedLink}, []string{result.DefaultProfile}
 	c.asFound()
 	return c, notes
 }

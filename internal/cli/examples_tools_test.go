@@ -18,6 +18,7 @@ import (
 // TestToolsExample runs examples/tools.yaml as a user would: every published
 // tool and every native workload, over the bare network and from pod to pod.
 func TestToolsExample(t *testing.T) {
+	t.Parallel()
 	labtest.Root(t)
 	needAllTools(t)
 	s := newSurvivor(t)

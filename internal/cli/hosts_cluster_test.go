@@ -52,6 +52,7 @@ func (f *farm) left() (names []string) {
 // over SSH, and its pods are measured in the same run. After a kill reset puts back the
 // hosts and clears the cluster.
 func TestHostsOfAClusterInCluster(t *testing.T) {
+	t.Parallel()
 	f := newNodesFarm(t)
 	asBefore := f.before()
 	f.write("c.yaml", `name: nodes

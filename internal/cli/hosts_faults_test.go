@@ -178,6 +178,11 @@ func (f *farm) tunedRun(flags ...string) *exec.Process {
 	if err != nil {
 		f.t.Fatal(err)
 	}
+	f.t.Cleanup(func() {
+		if f.t.Failed() {
+			f.t.Logf("the run printed:\n%s", p.Stderr())
+		}
+	})
 	f.until("records", func() bool {
 		lines, _ := os.ReadFile(f.path("long/samples.jsonl"))
 		return bytes.Count(lines, []byte("\n")) >= 3
@@ -213,36 +218,43 @@ func (f *farm) until(what string, done func() bool) {
 func TestKilledController(t *testing.T) {
 	f := newFarm(t)
 	asBefore := f.before()
-	for _, repair := range [][]string{
-		{"hosts", "reset", "--inventory", f.inventory},
-		{"run", "long.yaml", "--inventory", f.inventory, "--out", "again"},
-	} {
-		p := f.tunedRun()
-		// While it lives nobody else changes the hosts under it.
-		if _, stderr, err := f.run(repair...); err == nil || !strings.Contains(stderr, "is in use by cnibench on") || f.sack("client") != "0" {
-			t.Errorf("during a living run: %v\n%s", err, stderr)
+	reset := []string{"hosts", "reset", "--inventory", f.inventory}
+	first := f.tunedRun()
+	// While it lives nobody else changes the hosts under it.
+	for _, other := range [][]string{reset, {"run", "long.yaml", "--inventory", f.inventory, "--out", "again"}} {
+		if _, stderr, err := f.run(other...); err == nil || !strings.Contains(stderr, "is in use by cnibench on") || f.sack("client") != "0" {
+			t.Errorf("%s during a living run: %v\n%s", other[0], err, stderr)
 		}
-		if err := os.RemoveAll(f.path("again")); err != nil {
-			t.Fatal(err)
-		}
+	}
+	kill := func(p *exec.Process) {
+		t.Helper()
 		if err := syscall.Kill(p.PID(), syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		_ = p.Wait()
+		_ = p.Wait() // it was killed
 		if f.sack("client") != "0" {
 			t.Fatal("nothing is left to be repaired")
 		}
-		f.write("long.yaml", "name: short\ntestbed: hosts\nnetworks: [host]\nworkloads: [{name: tcp_rr, message_bytes: [64]}]\n"+
-			"sampling: {slices: 8, warmup_seconds: 0.02, explain_seconds: 0.05, min_blocks: 2, max_blocks: 2}\n")
-		_, stderr, err := f.run(repair...)
-		if err != nil || !strings.Contains(stderr, "the-client: put back what a killed run had changed") || !strings.Contains(stderr, "net.ipv4.tcp_sack") {
-			t.Errorf("%v\n%s", err, stderr)
-		}
-		asBefore()
 		if err := os.RemoveAll(f.path("long")); err != nil {
 			t.Fatal(err)
 		}
 	}
+	repaired := func(stderr string) {
+		t.Helper()
+		if !strings.Contains(stderr, "the-client: put back what a killed run had changed") || !strings.Contains(stderr, "net.ipv4.tcp_sack") {
+			t.Errorf("it does not report a repair:\n%s", stderr)
+		}
+	}
+	kill(first)
+	next := f.tunedRun() // it repairs, and is killed too
+	kill(next)
+	repaired(string(next.Stderr()))
+	_, stderr, err := f.run(reset...)
+	if err != nil {
+		t.Error(err)
+	}
+	repaired(stderr)
+	asBefore() // as before both
 }
 
 // TestKilledAnsible: the playbook dies in mid-change. The sample fails, and all

@@ -15,10 +15,10 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// TestMatrixCut: the matrix of the paper is one file, whose plan says how long it
+// TestMatrixCutChangesMachine: the matrix of the paper is one file, whose plan says how long it
 // takes; a small cut of it (two messages, three profiles of eight, one MTU) runs
 // in a lab that may change the machine, tuned's too, which then is as it was.
-func TestMatrixCut(t *testing.T) {
+func TestMatrixCutChangesMachine(t *testing.T) {
 	labtest.Root(t)
 	labtest.Tool(t, "tuned", "tuned")
 	labtest.Tool(t, "ansible-playbook", "ansible-core")

@@ -158,6 +158,10 @@ func (f *farm) startSSHD(role string) {
 	if f.nodes { // with the node's own mounts
 		c = exec.Cmd{Env: f.env, Argv: f.cnibench("lab", "exec", f.ns[role].Name, "--", "sh", "-c", "mkdir -p /run/sshd && exec "+exec.Cmd{Argv: c.Argv}.String())}
 	}
+	// What made it may be the tests of another worktree, which remove it when they end.
+	if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
+		f.t.Fatal(err)
+	}
 	p, err := f.runner.StartPiped(context.Background(), c)
 	if err != nil {
 		f.t.Fatal(err)

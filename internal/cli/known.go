@@ -39,16 +39,6 @@ func known() campaign.Known {
 	return k
 }
 
-// linkRate is the rate of a link of the lab, where it has one.
-func linkRate(name string) (bitsPerSecond float64, ok bool) {
-	for _, l := range links() {
-		if l.Name == name && l.TotalBitsPerSecond > 0 {
-			return float64(l.TotalBitsPerSecond), true
-		}
-	}
-	return 0, false
-}
-
 // withoutProbes are those that a campaign does not name.
 func withoutProbes(c campaign.Campaign) []string {
 	return slices.DeleteFunc(probe.Names(), func(name string) bool { return slices.Contains(c.Probes, name) })

@@ -72,6 +72,7 @@ func runShort(t *testing.T, campaign string) []result.Sample {
 // TestEncryptionExample runs examples/encryption.yaml with two networks: each sample is
 // verified, or names what this machine lacks.
 func TestEncryptionExample(t *testing.T) {
+	t.Parallel()
 	seen := map[string]bool{}
 	for _, sample := range runShort(t, shorter(t, "../../examples/encryption.yaml", "  - calico/direct\n  - cilium/vxlan\n", "")) {
 		e := sample.Cell.Encryption
@@ -92,6 +93,7 @@ func TestEncryptionExample(t *testing.T) {
 // record has what a connection's first packet took, and what the set-up of its node took, and
 // one service was changed by each proxy.
 func TestServicesAtScaleExample(t *testing.T) {
+	t.Parallel()
 	seen, changed := map[string]bool{}, map[string]bool{}
 	for _, sample := range runShort(t, shorter(t, "../../examples/services-at-scale.yaml", "[1, 1000, 10000, 30000]", "[50]")) {
 		if sample.Status != result.StatusOK || !sample.Cell.ToService() {
@@ -123,6 +125,7 @@ func TestServicesAtScaleExample(t *testing.T) {
 // TestModernExample runs examples/modern.yaml: what this kernel has is measured, and what it
 // lacks is named.
 func TestModernExample(t *testing.T) {
+	t.Parallel()
 	measured := map[string]bool{}
 	for _, sample := range runShort(t, shorter(t, "../../examples/modern.yaml", "  - {name: tcp_crr, message_bytes: [64]}\n", "")) {
 		if sample.Status == result.StatusOK {

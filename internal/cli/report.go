@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/buildable"
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
@@ -146,7 +147,7 @@ func analysisOptions(c campaign.Campaign, env result.Environment) dataset.Option
 		Confidence: c.Sampling.Confidence, TargetRelativeHalfwidth: c.Sampling.TargetRelativeHalfwidth,
 		UntilRanked: c.Sampling.Until == campaign.UntilRanks,
 		MinBlocks:   c.Sampling.MinBlocks, MaxBlocks: c.Sampling.MaxBlocks,
-		LinkRate: linkRate, Primary: primary, Ladder: ladderOf, Instructions: instructionsOf(env), Environment: env,
+		LinkRate: buildable.LinkRate, Primary: primary, Ladder: ladderOf, Instructions: instructionsOf(env), Environment: env,
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/bench"
+	"github.com/cnibench/cnibench/internal/buildable"
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/paper"
 	"github.com/cnibench/cnibench/internal/result"
@@ -39,7 +40,7 @@ const budgetMark = "-for-"
 
 // PaperKnown is what a paper asks of this program when it is loaded.
 func PaperKnown() paper.Known {
-	return paper.Known{Names: known(), LinkRate: linkRate, Primary: primary}
+	return paper.Known{Names: known(), LinkRate: buildable.LinkRate, Primary: primary}
 }
 
 // budgetCampaign is the text of a paper's campaign for a time budget.

@@ -19,15 +19,17 @@ import (
 // TestReproduceEveryPaper measures what fits into a short time of each study, and wants
 // tables, figures and a verdict with its reason for every claim. That a verdict is right is what internal/paper tests.
 func TestReproduceEveryPaper(t *testing.T) {
+	t.Parallel()
 	labtest.Root(t)
 	names, err := paper.List(papers.FS)
 	if err != nil {
 		t.Fatal(err)
 	}
 	runner := exec.NewRunner()
-	defer runner.Close()
+	t.Cleanup(runner.Close) // after the studies, which run side by side
 	for _, id := range names {
 		t.Run(id, func(t *testing.T) {
+			t.Parallel()
 			if id == "infrabuilder2024" {
 				labtest.Tool(t, "iperf3", "iperf3")
 			}

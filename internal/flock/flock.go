@@ -1,4 +1,4 @@
-// Package flock locks folders, in places too where other users may write: nothing
+// Package flock locks files and folders, in places too where other users may write: nothing
 // in it follows a symbolic link, waits for a FIFO or waits without a bound.
 package flock
 
@@ -57,17 +57,7 @@ func Lock(path string, wait time.Duration) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	for begin := time.Now(); ; time.Sleep(every) {
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EWOULDBLOCK) {
-			break
-		}
-		if time.Since(begin) >= wait && errors.Is(err, unix.EWOULDBLOCK) {
-			err = fmt.Errorf("%s %w by %s", path, ErrHeld, Holder(f))
-			break
-		}
-	}
-	if err == nil {
+	if err = Take(f, wait); err == nil {
 		var mine, now os.FileInfo
 		if mine, err = f.Stat(); err == nil {
 			if now, err = os.Lstat(path); err == nil && !os.SameFile(mine, now) {
@@ -79,6 +69,23 @@ func Lock(path string, wait time.Duration) (*os.File, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// Take locks an open file or folder for as long as it is open, and waits up to wait for
+// another that has the lock; then the error is an ErrHeld that names the holder.
+func Take(f *os.File, wait time.Duration) error {
+	for begin := time.Now(); ; time.Sleep(every) {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		held := errors.Is(err, unix.EWOULDBLOCK)
+		switch {
+		case err == nil:
+			return nil
+		case held && time.Since(begin) >= wait:
+			return fmt.Errorf("%s %w by %s", f.Name(), ErrHeld, Holder(f))
+		case !held && !errors.Is(err, unix.EINTR):
+			return &fs.PathError{Op: "flock", Path: f.Name(), Err: err}
+		}
+	}
 }
 
 // Holder names the process that has locked a file, "process 12 (redis-server)", or

@@ -7,8 +7,6 @@ package image
 import (
 	"archive/tar"
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,7 +17,9 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
@@ -136,36 +136,29 @@ func assemble(tag, architecture string, layer v1.Layer) (v1.Image, error) {
 // image layout (OCI Image Format Specification 1.1, image-layout.md),
 // manifest.json a Docker archive, over the same blobs.
 func archive(name, tag, architecture string, one v1.Image, layer []byte) ([]part, Info, error) {
+	raw, rawErr := one.RawManifest()
+	manifest, manifestErr := one.Manifest()
 	config, configErr := one.RawConfigFile()
-	manifest, manifestErr := one.RawManifest()
-	index, indexErr := json.Marshal(v1.IndexManifest{
-		SchemaVersion: 2, MediaType: types.OCIImageIndex,
-		Manifests: []v1.Descriptor{{
-			MediaType: types.OCIManifestSchema1, Size: int64(len(manifest)), Digest: hash(manifest),
-			Platform: &v1.Platform{OS: "linux", Architecture: architecture},
-			// containerd takes the first, others the second (annotations.md).
-			Annotations: map[string]string{"io.containerd.image.name": name, "org.opencontainers.image.ref.name": tag},
-		}},
-	})
-	layerHash := hash(layer)
-	docker, dockerErr := json.Marshal([]map[string]any{{
-		"Config": blob(hash(config)), "RepoTags": []string{name}, "Layers": []string{blob(layerHash)},
-	}})
+	described, describedErr := partial.Descriptor(one)
+	if err := errors.Join(rawErr, manifestErr, configErr, describedErr); err != nil {
+		return nil, Info{}, err
+	}
+	described.Platform = &v1.Platform{OS: "linux", Architecture: architecture}
+	// containerd takes the first, others the second (annotations.md).
+	described.Annotations = map[string]string{"io.containerd.image.name": name, "org.opencontainers.image.ref.name": tag}
+	index, indexErr := json.Marshal(v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []v1.Descriptor{*described}})
+	configBlob, layerBlob := blob(manifest.Config.Digest), blob(manifest.Layers[0].Digest)
+	docker, dockerErr := json.Marshal(tarball.Manifest{{Config: configBlob, RepoTags: []string{name}, Layers: []string{layerBlob}}})
 	parts := []part{
 		{"oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`)},
 		{"index.json", index},
 		{"manifest.json", docker},
-		{blob(hash(manifest)), manifest},
-		{blob(hash(config)), config},
-		{blob(layerHash), layer},
+		{blob(described.Digest), raw},
+		{configBlob, config},
+		{layerBlob, layer},
 	}
-	info := Info{Name: name, Platform: "linux/" + architecture, Digest: hash(manifest).String(), Bytes: int64(len(layer))}
-	return parts, info, errors.Join(configErr, manifestErr, indexErr, dockerErr)
-}
-
-func hash(data []byte) v1.Hash {
-	sum := sha256.Sum256(data)
-	return v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(sum[:])}
+	info := Info{Name: name, Platform: "linux/" + architecture, Digest: described.Digest.String(), Bytes: int64(len(layer))}
+	return parts, info, errors.Join(indexErr, dockerErr)
 }
 
 // blob is where an image layout has a blob.

@@ -2,6 +2,7 @@ package netns
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"time"
@@ -71,16 +72,25 @@ func Connect(onBridge Port, bridge string, other Port, mtu int) error {
 // veth makes a pair whose one end is the port and whose other is near, in the
 // namespace of the handle, on the master of that index there (0 for none).
 func (p Port) veth(h *netlink.Handle, near Port, mtu, master int) error {
+	la := netlink.NewLinkAttrs()
+	la.Name, la.MTU, la.MasterIndex = near.Device, mtu, master
+	if err := p.Pair(h.LinkAdd, la, nil); err != nil {
+		return fmt.Errorf("in %s: %w", near.NS.Name, err)
+	}
+	return nil
+}
+
+// Pair makes a veth pair: one end with the attributes la, where add makes devices, the other
+// is the port, with that hardware address where one is given.
+func (p Port) Pair(add func(netlink.Link) error, la netlink.LinkAttrs, mac net.HardwareAddr) error {
 	far, err := os.Open(p.NS.Path)
 	if err != nil {
 		return err
 	}
 	defer far.Close()
-	la := netlink.NewLinkAttrs()
-	la.Name, la.MTU, la.MasterIndex = near.Device, mtu, master
-	veth := &netlink.Veth{LinkAttrs: la, PeerName: p.Device, PeerNamespace: netlink.NsFd(int(far.Fd()))}
-	if err := h.LinkAdd(veth); err != nil {
-		return fmt.Errorf("veth %s: %w", near, err)
+	veth := &netlink.Veth{LinkAttrs: la, PeerName: p.Device, PeerNamespace: netlink.NsFd(int(far.Fd())), PeerHardwareAddr: mac}
+	if err := add(veth); err != nil {
+		return fmt.Errorf("veth %s: %w", la.Name, err)
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
 	"github.com/cnibench/cnibench/internal/stat/summary"
 )
 
@@ -51,7 +51,7 @@ type comparison struct {
 	arithmetic bool
 	// limit is what the link can carry, where the value is a share of that; else 0.
 	limit   float64
-	moments stat.Moments
+	moments estimate.Moments
 	terms   []term // of a self-test
 }
 
@@ -233,16 +233,17 @@ func (r *resolver) add(left, right summary.Cell, b bounds) {
 // compare adds one with what the records say of it.
 func (r *resolver) compare(c comparison) {
 	difference := r.claim.Measure == differenceMeasure || r.relation.name == "difference_within"
+	notPositive := 0
 	switch {
 	case difference:
 		c.arithmetic, c.moments = true, r.Collector.Difference(c.metric, c.over[0], c.under[0])
 	case r.relation.name == variesMore:
-		c.moments = r.Collector.Spread(c.metric, c.left, c.right)
+		c.moments, notPositive = r.Collector.Spread(c.metric, c.left, c.right)
 	default:
-		c.moments = r.Collector.Contrast(c.metric, c.over, c.under)
+		c.moments, notPositive = r.Collector.Contrast(c.metric, c.over, c.under)
 	}
-	if c.moments.NotPositive > 0 {
-		r.miss(name(c.left), fmt.Sprintf("in %d of the blocks that it shares with %s a value is not above zero, and the others alone would be a selection: sample for longer", c.moments.NotPositive, name(c.right)))
+	if notPositive > 0 {
+		r.miss(name(c.left), fmt.Sprintf("in %d of the blocks that it shares with %s a value is not above zero, and the others alone would be a selection: sample for longer", notPositive, name(c.right)))
 		return
 	}
 	if c.moments.N == 0 {

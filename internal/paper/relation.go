@@ -1,6 +1,7 @@
 package paper
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/cnibench/cnibench/internal/stat/dataset"
@@ -59,8 +60,8 @@ func relations() []relation {
 		{variesMore, pairs, []string{"right"}, amount, "left varies more than right from block to block: the ratio of their spreads is above 1, or 1 + `by`.", up},
 		{"value_within", alone, []string{"range"}, nil, "left is within `range`, in the metric's base unit.", inRange},
 		{"link_share_within", share, []string{"range"}, nil, "left is within `range` as a share of what its link can carry. A pod network is not judged where the bare network, too, is shown to stay below the range.", inRange},
-		{"fills_link", share, nil, nil, "left reaches 99 % of what its link can carry. A pod network is not judged where the bare network, too, is shown to reach less.", func(Claim, bool) bounds { return within(dataset.FillsLink, math.Inf(1)) }},
-		{"short_of_link", share, nil, nil, "left reaches less than 99 % of what its link can carry.", func(Claim, bool) bounds { return within(0, math.Nextafter(dataset.FillsLink, 0)) }},
+		{"fills_link", share, nil, nil, fmt.Sprintf("left reaches %.0f %% of what its link can carry. A pod network is not judged where the bare network, too, is shown to reach less.", 100*dataset.FillsLink), func(Claim, bool) bounds { return within(dataset.FillsLink, math.Inf(1)) }},
+		{"short_of_link", share, nil, nil, fmt.Sprintf("left reaches less than %.0f %% of what its link can carry.", 100*dataset.FillsLink), func(Claim, bool) bounds { return within(0, math.Nextafter(dataset.FillsLink, 0)) }},
 		{"rises_with", series, []string{"factor"}, amount, "The last of the left cells by `factor` is more than the first, and no step between is shown to fall by more than 3 %.", up},
 		{"falls_with", series, []string{"factor"}, amount, "The last of the left cells by `factor` is less than the first, and no step between is shown to rise by more than 3 %.", down},
 		{"rises_beyond", beyond, []string{"factor", "at"}, amount, "The left cell with the greatest `factor` is more than the cell at `at`.", up},

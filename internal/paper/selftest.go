@@ -8,6 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/internal/stat/dataset"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
 )
 
 // A claim is tested with records that are made up for it, on the cells of the paper's
@@ -98,7 +99,7 @@ func (m *invented) shows(r *resolver, sets [][]comparison, hold bool, want Outco
 func (m *invented) verdict(r *resolver) Outcome {
 	j := decision{confidence: 0.95, enough: m.claim.Holds, incomplete: len(r.missing) > 0}
 	for _, c := range r.comparisons {
-		c.moments = stat.Moments{N: madeBlocks, Mean: m.value(c)}
+		c.moments = estimate.Moments{N: madeBlocks, Mean: m.value(c)}
 		j.comparisons = append(j.comparisons, c)
 	}
 	return j.verdict(0)

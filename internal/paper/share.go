@@ -25,9 +25,9 @@ func (r *resolver) alone(s summary.Cell) {
 		r.miss(name(s.Cell), "what its link can carry is not known")
 		return
 	}
-	c.moments = r.Collector.Contrast(metric, c.over, nil)
-	if c.moments.NotPositive > 0 {
-		r.miss(name(s.Cell), fmt.Sprintf("%d blocks have no value above zero", c.moments.NotPositive))
+	notPositive := 0
+	if c.moments, notPositive = r.Collector.Contrast(metric, c.over, nil); notPositive > 0 {
+		r.miss(name(s.Cell), fmt.Sprintf("%d blocks have no value above zero", notPositive))
 		return
 	}
 	c.moments.Mean -= math.Log(c.limit)
@@ -47,7 +47,7 @@ func (r *resolver) baselineShort(c comparison) (high float64, short bool) {
 	if base == c.left {
 		return 0, false
 	}
-	m := r.Collector.Contrast(c.metric, []result.Cell{base}, nil)
+	m, _ := r.Collector.Contrast(c.metric, []result.Cell{base}, nil)
 	_, top, ok := m.Interval(r.confidence())
 	if !ok {
 		return 0, false

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/internal/stat/estimate"
 )
 
@@ -142,9 +141,9 @@ func (e *Entry) efficiency(r *Results, scale float64) {
 	if lowerIsBetter(e.metric) {
 		over, under = under, over
 	}
-	m := r.Collector.Contrast(e.metric, over, under)
-	if m.NotPositive > 0 {
-		e.Why = fmt.Sprintf("in %d blocks a value is not above zero", m.NotPositive)
+	m, notPositive := r.Collector.Contrast(e.metric, over, under)
+	if notPositive > 0 {
+		e.Why = fmt.Sprintf("in %d blocks a value is not above zero", notPositive)
 		return
 	}
 	if m.N == 0 {
@@ -160,7 +159,7 @@ func (e *Entry) efficiency(r *Results, scale float64) {
 }
 
 // scaled is an estimate of moments in another unit.
-func scaled(m stat.Moments, confidence float64, to func(float64) float64, method estimate.Method) *estimate.Estimate {
+func scaled(m estimate.Moments, confidence float64, to func(float64) float64, method estimate.Method) *estimate.Estimate {
 	e := &estimate.Estimate{Value: to(m.Mean), N: m.N, Method: method}
 	low, high, ok := m.Interval(confidence)
 	if !ok {
@@ -187,7 +186,7 @@ func (c *Comparison) shares(k int, r *Results) {
 		if e.Ours == nil || ref.Ours == nil || i == c.Reference {
 			continue
 		}
-		if m := r.Collector.Contrast(e.metric, []result.Cell{e.cell}, []result.Cell{ref.cell}); m.N > 0 {
+		if m, _ := r.Collector.Contrast(e.metric, []result.Cell{e.cell}, []result.Cell{ref.cell}); m.N > 0 {
 			e.OurShare = scaled(m, r.confidence(), math.Exp, estimate.GeometricMean)
 		}
 	}
@@ -202,7 +201,7 @@ func (c *Comparison) orders(k int, r *Results) {
 			if !consistent || a.Published == nil || b.Published == nil || *a.Published == *b.Published || a.Ours == nil || b.Ours == nil {
 				continue
 			}
-			m := r.Collector.Contrast(a.metric, []result.Cell{a.cell}, []result.Cell{b.cell})
+			m, _ := r.Collector.Contrast(a.metric, []result.Cell{a.cell}, []result.Cell{b.cell})
 			if lowerIsBetter(a.metric) && c.Table.Ours.Measure == efficiencyMeasure {
 				m.Mean = -m.Mean
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/internal/stat/dataset"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -331,14 +332,14 @@ func TestFalseDecisions(t *testing.T) {
 }
 
 // draw makes the moments of n normal values.
-func draw(r *rand.Rand, mean, sd float64, n int) stat.Moments {
+func draw(r *rand.Rand, mean, sd float64, n int) estimate.Moments {
 	var sum, squares float64
 	for range n {
 		v := mean + sd*r.NormFloat64()
 		sum += v
 		squares += v * v
 	}
-	m := stat.Moments{N: n, Mean: sum / float64(n)}
+	m := estimate.Moments{N: n, Mean: sum / float64(n)}
 	m.SD = math.Sqrt((squares - sum*m.Mean) / float64(n-1))
 	return m
 }

@@ -56,7 +56,7 @@ func (p Plan) validate() error {
 	first := make(map[result.Cell]int, len(p.Cells))
 	for i, c := range p.Cells {
 		if j, twice := first[c]; twice {
-			return fmt.Errorf("the plan has cells %d and %d the same: %s", j, i, describe(c))
+			return fmt.Errorf("the plan has cells %d and %d the same: %s", j, i, c.Describe())
 		}
 		first[c] = i
 	}

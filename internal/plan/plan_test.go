@@ -160,7 +160,7 @@ func TestCells(t *testing.T) {
 			tt.change(&c)
 			var got []string
 			for _, cell := range Cells(c) {
-				got = append(got, describe(cell))
+				got = append(got, cell.Describe())
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
@@ -180,7 +180,7 @@ func TestEveryCellHasItsBaseline(t *testing.T) {
 	cells := cellSet(Cells(c))
 	for cell := range cells {
 		if !cells[cell.Baseline()] {
-			t.Errorf("%s has no baseline", describe(cell))
+			t.Errorf("%s has no baseline", cell.Describe())
 		}
 	}
 }
@@ -203,7 +203,7 @@ func TestBlockGolden(t *testing.T) {
 	p := New(matrix("host", "bridge", "macvlan"), 7)
 	for block := 1; block <= 3; block++ {
 		for _, s := range p.Block(block, nil) {
-			fmt.Fprintf(&b, "%s %s\n", s.ID, describe(s.Cell))
+			fmt.Fprintf(&b, "%s %s\n", s.ID, s.Cell.Describe())
 		}
 	}
 	path := filepath.Join("testdata", "blocks.golden")

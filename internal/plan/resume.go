@@ -89,7 +89,7 @@ func (p Plan) Check(records []result.Sample, retries int) error {
 		before, again := last[r.ID]
 		switch {
 		case !ok:
-			errs = append(errs, fmt.Errorf("record %s: its cell is not in the plan: %s", r.ID, describe(r.Cell)))
+			errs = append(errs, fmt.Errorf("record %s: its cell is not in the plan: %s", r.ID, r.Cell.Describe()))
 		case r.ID != p.id(r.Block, i):
 			errs = append(errs, fmt.Errorf("record %s: expected the id %s for its block and cell", r.ID, p.id(r.Block, i)))
 		case again && Finished(before, retries):
@@ -125,17 +125,10 @@ func list(cells []result.Cell) string {
 	const few = 5
 	var names []string
 	for _, c := range cells[:min(few, len(cells))] {
-		names = append(names, describe(c))
+		names = append(names, c.Describe())
 	}
 	if more := len(cells) - few; more > 0 {
 		names = append(names, fmt.Sprintf("… and %d more", more))
 	}
 	return strings.Join(names, "; ")
-}
-
-func describe(c result.Cell) string {
-	if c.IsPair() {
-		return describe(c.OfAnyPair()) + ", " + c.ClientNode + " to " + c.ServerNode
-	}
-	return c.Describe()
 }

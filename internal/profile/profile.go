@@ -15,10 +15,8 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/cnibench/cnibench/ansible"
+	"github.com/cnibench/cnibench/internal/result"
 )
-
-// Default is the profile that changes nothing.
-const Default = "default_settings"
 
 // Profile is a set of node settings: one file of ansible/profiles.
 type Profile struct {
@@ -38,7 +36,7 @@ type Profile struct {
 // names lists the profiles in the order in which people are shown them.
 func names() []string {
 	return []string{
-		Default, "kernel_optimizations", "nic_optimizations",
+		result.DefaultProfile, "kernel_optimizations", "nic_optimizations",
 		"accelerator-performance", "hpc-compute", "latency-performance", "network-latency", "network-throughput",
 	}
 }

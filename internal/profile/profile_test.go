@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cnibench/cnibench/ansible"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 func TestList(t *testing.T) {
@@ -23,7 +24,7 @@ func TestList(t *testing.T) {
 		if p.Summary == "" || p.Source == "" {
 			t.Errorf("%s: no summary or no source", p.Name)
 		}
-		if (len(p.Settings()) == 0) != (p.Name == Default) {
+		if (len(p.Settings()) == 0) != (p.Name == result.DefaultProfile) {
 			t.Errorf("%s asks for %v", p.Name, p.Settings())
 		}
 	}

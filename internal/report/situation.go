@@ -89,14 +89,6 @@ func (d *Document) Short(p Situation) string {
 	return own.String()
 }
 
-// pairOf names the nodes of a cell of a pair; "" for others.
-func pairOf(c result.Cell) string {
-	if !c.IsPair() {
-		return ""
-	}
-	return c.ClientNode + " to " + c.ServerNode
-}
-
 // mostWhere is how many parts of where something is are named.
 const mostWhere = 4
 
@@ -109,7 +101,7 @@ func (d *Document) Where(cells []result.Cell) string {
 	}
 	traffics, order := map[key][]string{}, []key{}
 	for _, c := range cells {
-		k := key{c.Network, pairOf(c), SituationOf(c)}
+		k := key{c.Network, c.Pair(), SituationOf(c)}
 		if len(traffics[k]) == 0 {
 			order = append(order, k)
 		}

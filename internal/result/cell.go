@@ -35,6 +35,12 @@ func Encryptions() []string {
 	return []string{EncryptionNone, EncryptionWireGuard, EncryptionWireGuardGo, EncryptionIPsec}
 }
 
+// The levels that others are compared with: the wire as it is, and nodes as they are.
+const (
+	UnshapedLink   = "unshaped"
+	DefaultProfile = "default_settings"
+)
+
 // Baseline network, paths and placements (design.md, Words).
 const (
 	HostNetwork = "host"
@@ -76,6 +82,14 @@ func (c Cell) Baseline() Cell {
 
 // IsPair reports whether c is of one of several pairs of nodes.
 func (c Cell) IsPair() bool { return c.ClientNode != "" || c.ServerNode != "" }
+
+// Pair names the nodes of c as a pair, "node1 to node2"; "" where it is of none.
+func (c Cell) Pair() string {
+	if !c.IsPair() {
+		return ""
+	}
+	return c.ClientNode + " to " + c.ServerNode
+}
 
 // OfAnyPair is c without its nodes: what all cells of one mesh have in common.
 func (c Cell) OfAnyPair() Cell {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/flock"
 )
 
 // The files of a result directory.
@@ -248,8 +250,11 @@ func (d *Dir) open(flag int) error {
 	if err != nil {
 		return err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return errors.Join(fmt.Errorf("%s: %w: wait for it, or name another folder with --out", d.Path, ErrBusy), f.Close())
+	if err := flock.Take(f.File, 0); err != nil {
+		if errors.Is(err, flock.ErrHeld) {
+			err = fmt.Errorf("%s: %w: wait for it, or name another folder with --out", d.Path, ErrBusy)
+		}
+		return errors.Join(err, f.Close())
 	}
 	d.samples = f
 	return nil

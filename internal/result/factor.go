@@ -253,7 +253,11 @@ func (f Factor) words(c Cell) string {
 	return f.Text(c)
 }
 
-// Describe says all factors of c but its nodes in one line.
+// Describe says all factors of c in one line.
 func (c Cell) Describe() string {
-	return fmt.Sprintf("%s %s %s, %s, %s, MTU %d, %s", c.Network, c.Path, c.Placement, c.Link, c.Profile, c.MTU, c.Traffic())
+	s := fmt.Sprintf("%s %s %s, %s, %s, MTU %d, %s", c.Network, c.Path, c.Placement, c.Link, c.Profile, c.MTU, c.Traffic())
+	if pair := c.Pair(); pair != "" {
+		s += ", " + pair
+	}
+	return s
 }

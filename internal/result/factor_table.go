@@ -153,9 +153,9 @@ func factorTable(yield func(Factor) bool) {
 func placeFactors() [8]Factor {
 	return [...]Factor{
 		{Name: "link", Of: func(c *Cell) any { return &c.Link }, Order: Order{Column: 7, Filter: 5, Levels: 3},
-			Filter: "link", Reference: "unshaped"},
+			Filter: "link", Reference: UnshapedLink},
 		{Name: "profile", Of: func(c *Cell) any { return &c.Profile }, Order: Order{Column: 8, Filter: 6, Levels: 2},
-			Filter: "profile", Reference: "default_settings"},
+			Filter: "profile", Reference: DefaultProfile},
 		{Name: "mtu", Of: func(c *Cell) any { return &c.MTU }, Order: Order{Column: 9, Filter: 7, Levels: 4},
 			Column: "mtu_bytes", Label: "MTU", Filter: "MTU", Reference: 1500},
 		{Name: "service_proxy", Of: func(c *Cell) any { return &c.ServiceProxy }, Order: Order{Column: 12, Filter: 8, Levels: 6},

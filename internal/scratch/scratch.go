@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"golang.org/x/sys/unix"
+	"github.com/cnibench/cnibench/internal/flock"
 )
 
 // tries bounds how often Make begins again, as each time somebody else removed its folder.
@@ -65,6 +65,19 @@ func Make(pattern string) (*os.File, error) {
 	return nil, fmt.Errorf("scratch folder: %d new ones were removed by others before they could be locked", tries)
 }
 
+// Fresh clears the folders of a pattern that killed owners left, and makes a new one, which
+// remove removes with all that is in it.
+func Fresh(pattern string) (dir string, remove func() error, err error) {
+	if _, err := Clear(pattern); err != nil {
+		return "", nil, err
+	}
+	f, err := Make(pattern)
+	if err != nil {
+		return "", nil, err
+	}
+	return f.Name(), func() error { return errors.Join(os.RemoveAll(f.Name()), f.Close()) }, nil
+}
+
 // Clear removes the folders that killed owners left, and names them. What is no folder of
 // this user's is left alone: a FIFO, a link, somebody else's folder. It never waits.
 func Clear(pattern string) ([]string, error) {
@@ -88,35 +101,19 @@ func Clear(pattern string) ([]string, error) {
 // claim opens and locks a folder of this user's. It returns nil where the path is
 // something else or its owner lives, and fs.ErrNotExist where it is gone.
 func claim(path string) (*os.File, error) {
-	// Without O_NONBLOCK a FIFO would be waited for; O_NOFOLLOW refuses a link.
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	switch {
-	case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, unix.EACCES):
+	f, err := flock.Lock(path, 0)
+	if errors.Is(err, flock.ErrForeign) || errors.Is(err, flock.ErrHeld) || errors.Is(err, fs.ErrPermission) {
 		return nil, nil
-	case err != nil:
-		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	f := os.NewFile(uintptr(fd), path)
+	if err != nil {
+		return nil, err
+	}
 	info, err := f.Stat()
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	if of, ok := info.Sys().(*syscall.Stat_t); !ok || int(of.Uid) != os.Geteuid() {
+	if of, ok := info.Sys().(*syscall.Stat_t); !ok || int(of.Uid) != os.Geteuid() { // root's
 		return nil, f.Close()
-	}
-	err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, f.Close()
-	}
-	var there os.FileInfo
-	if err == nil {
-		there, err = os.Lstat(path)
-	}
-	if err == nil && !os.SameFile(info, there) {
-		err = fs.ErrNotExist // another has the name by now
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }

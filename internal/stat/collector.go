@@ -27,34 +27,15 @@ func (k *Collector) Analyse() Analysis {
 	return analyse(k.c)
 }
 
-// Moments are the number, mean and standard deviation (n − 1) of values, one a
-// block.
-type Moments struct {
-	N        int
-	Mean, SD float64
-	// NotPositive is how many blocks have no logarithm, as a value of theirs is not
-	// above zero. N is 0 then: what the other blocks say would be of a selection.
-	NotPositive int
-}
-
-// Interval is Student's for the mean. There is none below two blocks.
-func (m Moments) Interval(confidence float64) (low, high float64, ok bool) {
-	if m.N < 2 {
-		return 0, 0, false
-	}
-	h := estimate.TQuantile(float64(m.N-1), 1-(1-confidence)/2) * m.SD / math.Sqrt(float64(m.N))
-	return m.Mean - h, m.Mean + h, true
-}
-
-// Contrast is the logarithm of a quotient, in the blocks that have all of it:
+// Contrast gives the moments of the logarithm of a quotient, in the blocks that have all of it:
 // the product of the metric in the cells over, divided by that in the cells
 // under. One cell of each is a ratio; with a baseline of each it is the ratio of
 // two efficiencies. The metric is one of a sample, a derived one, what a probe of
 // the machine counts per second, or the CPU time of a part of the kernel per unit
-// of work ("netfilter_component_seconds_per_segment"). There is none where a block has a
-// value that is not above zero (Moments.NotPositive). Analyse must have been called
-// before.
-func (k *Collector) Contrast(metric string, over, under []result.Cell) Moments {
+// of work ("netfilter_component_seconds_per_segment"). notPositive is how many blocks have
+// no logarithm, as a value of theirs is not above zero; there are no moments then, because
+// the other blocks would be a selection. Analyse must have been called before.
+func (k *Collector) Contrast(metric string, over, under []result.Cell) (m estimate.Moments, notPositive int) {
 	sums, seen, none := map[int]float64{}, map[int]int{}, map[int]bool{}
 	add := func(cells []result.Cell, sign float64) {
 		for _, cell := range cells {
@@ -70,82 +51,81 @@ func (k *Collector) Contrast(metric string, over, under []result.Cell) Moments {
 	}
 	add(over, 1)
 	add(under, -1)
-	var logs []float64
-	notPositive := 0
+	var logs []estimate.Point
 	for _, block := range slices.Sorted(maps.Keys(seen)) {
 		switch {
 		case seen[block] < len(over)+len(under):
 		case none[block]:
 			notPositive++
 		default:
-			logs = append(logs, sums[block])
+			logs = append(logs, estimate.Point{Block: block, Value: sums[block]})
 		}
 	}
 	if notPositive > 0 {
-		return Moments{NotPositive: notPositive}
+		return estimate.Moments{}, notPositive
 	}
-	return momentsOfValues(logs)
+	return estimate.MomentsOf(logs), 0
 }
 
-// Difference is left − right in the metric's base unit, in the blocks that have both;
+// Difference gives the moments of left − right in the metric's base unit, in the blocks that have both;
 // metrics as for Contrast. Values may be 0. Analyse must have been called before.
-func (k *Collector) Difference(metric string, left, right result.Cell) Moments {
-	return momentsOfValues(estimate.Values(estimate.Differences(k.c.SeriesOf(left, metric), k.c.SeriesOf(right, metric))))
+func (k *Collector) Difference(metric string, left, right result.Cell) estimate.Moments {
+	return estimate.MomentsOf(estimate.Differences(k.c.SeriesOf(left, metric), k.c.SeriesOf(right, metric)))
 }
 
-// Spread is the logarithm of a quotient of two spreads: by how much the metric of left
-// varies from block to block, divided by the same of right; metrics as for Contrast. The
+// Spread gives the moments of the logarithm of a quotient of two spreads: by how much the metric of left
+// varies from block to block, divided by the same of right; metrics and notPositive as for Contrast. The
 // spread of a cell is the mean distance of its logarithms from their median, as in Brown
 // and Forsythe's test, because it keeps its level where values are not normally
 // distributed (Robust tests for the equality of variances, JASA 69, 1974). The interval
 // is the delta method's, in the blocks that have both. There is none below three blocks,
 // or where a cell does not vary at all. Analyse must have been called before.
-func (k *Collector) Spread(metric string, left, right result.Cell) Moments {
+func (k *Collector) Spread(metric string, left, right result.Cell) (m estimate.Moments, notPositive int) {
 	return spreadOf(k.c.SeriesOf(left, metric), k.c.SeriesOf(right, metric))
 }
 
 // spreadOf is Spread of two series.
-func spreadOf(a, b []estimate.Point) Moments {
+func spreadOf(a, b []estimate.Point) (m estimate.Moments, notPositive int) {
 	over, notPositiveOver := deviations(estimate.InBoth(a, b, func(x, _ float64) (float64, bool) { return x, true }))
 	under, notPositiveUnder := deviations(estimate.InBoth(a, b, func(_, y float64) (float64, bool) { return y, true }))
 	if n := notPositiveOver + notPositiveUnder; n > 0 {
-		return Moments{NotPositive: n}
+		return estimate.Moments{}, n
 	}
-	x, y := momentsOfValues(over).Mean, momentsOfValues(under).Mean
+	x, y := estimate.MomentsOf(over).Mean, estimate.MomentsOf(under).Mean
 	if len(over) < 3 || x <= 0 || y <= 0 {
-		return Moments{}
+		return estimate.Moments{}, 0
 	}
-	terms := make([]float64, len(over))
+	terms := slices.Clone(over)
 	for i := range terms {
-		terms[i] = math.Log(x/y) + over[i]/x - under[i]/y
+		terms[i].Value = math.Log(x/y) + over[i].Value/x - under[i].Value/y
 	}
-	return momentsOfValues(terms)
+	return estimate.MomentsOf(terms), 0
 }
 
 // deviations are the distances of logarithms from their median, or how many values have
 // no logarithm.
-func deviations(points []estimate.Point) (distances []float64, notPositive int) {
+func deviations(points []estimate.Point) (distances []estimate.Point, notPositive int) {
 	for _, p := range points {
 		if p.Value <= 0 {
 			notPositive++
 			continue
 		}
-		distances = append(distances, math.Log(p.Value))
+		distances = append(distances, estimate.Point{Block: p.Block, Value: math.Log(p.Value)})
 	}
 	if notPositive > 0 || len(distances) == 0 {
 		return nil, notPositive
 	}
-	middle := estimate.MedianOf(distances)
+	middle := estimate.MedianOf(estimate.Values(distances))
 	for i := range distances {
-		distances[i] = math.Abs(distances[i] - middle)
+		distances[i].Value = math.Abs(distances[i].Value - middle)
 	}
 	return distances, 0
 }
 
-// Values are the moments of the metric itself in one cell; metrics as for
+// Values gives the moments of the metric itself in one cell; metrics as for
 // Contrast. Analyse must have been called before.
-func (k *Collector) Values(metric string, cell result.Cell) Moments {
-	return momentsOfValues(estimate.Values(k.c.SeriesOf(cell, metric)))
+func (k *Collector) Values(metric string, cell result.Cell) estimate.Moments {
+	return estimate.MomentsOf(k.c.SeriesOf(cell, metric))
 }
 
 // LinkLimit is the goodput in bit/s that the cell's link can carry; ok is false
@@ -160,13 +140,4 @@ func (k *Collector) LinkLimit(cell result.Cell) (bitsPerSecond float64, ok bool)
 		return 0, false
 	}
 	return *limit, true
-}
-
-func momentsOfValues(xs []float64) Moments {
-	points := make([]estimate.Point, len(xs))
-	for i, x := range xs {
-		points[i].Value = x
-	}
-	m := estimate.MomentsOf(points)
-	return Moments{N: m.N, Mean: m.Mean, SD: m.SD}
 }

@@ -14,6 +14,10 @@ const (
 	Lower
 )
 
+// Saturated is the share of a core's time (cpu_busiest_core_ratio) from which it limits the
+// traffic.
+const Saturated = 0.95
+
 // Metric is one measured quantity. Its name ends with its base unit.
 type Metric struct {
 	Name   string

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/traffic"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // native is a workload of the native engine: one of the engine's tests, with what the
@@ -58,9 +59,7 @@ const (
 	// datagramOverhead is what the kernel's buffers count for a datagram in addition to
 	// its payload.
 	datagramOverhead = 768
-	// saturated is the share of busy time from which a CPU is full.
-	saturated = 0.95
-	maxCPUs   = 256
+	maxCPUs          = 256
 )
 
 // Spec describes the workload.
@@ -355,17 +354,17 @@ func (p *parser) percentiles(h *traffic.Histogram) error {
 
 // checkRate warns of a rate that was not the one asked for. grain is what one
 // message more or less per stream makes of it.
-func (p *parser) checkRate(asked, achieved, grain float64, unit string) {
+func (p *parser) checkRate(asked, achieved, grain float64, per string) {
 	if difference(asked, achieved) <= max(rateTolerance*asked, grain) {
 		return
 	}
 	why := "its CPU or the path is full"
-	if busy, ok := p.senderEnd.Probes["cpu_busiest_core_ratio"]; ok && busy >= saturated {
+	if busy, ok := p.senderEnd.Probes["cpu_busiest_core_ratio"]; ok && busy >= unit.Saturated {
 		why = fmt.Sprintf("its CPU is full (busiest core %.0f %%)", busy*100)
 	} else if ok {
 		why = fmt.Sprintf("the path is full (busiest core %.0f %%)", busy*100)
 	}
-	p.warn("the rate was not reached: %.6g of %.6g %s: %s; ask for less, or read the result as flat out", achieved, asked, unit, why)
+	p.warn("the rate was not reached: %.6g of %.6g %s: %s; ask for less, or read the result as flat out", achieved, asked, per, why)
 }
 
 func difference(a, b float64) float64 { return max(a-b, b-a) }

@@ -44,7 +44,7 @@ func Geneve() network.Network {
 	n := inMode("antrea/geneve", "Antrea in mode encap: Open vSwitch on each node, Geneve between nodes", netns.Geneve())
 	n.Encapsulation, n.Overhead = "geneve", antreaOverhead
 	n.SetUp = func(ctx context.Context, self network.Node, nodes []network.Node) error {
-		return node(ctx, self, nodes, n.Overhead, true)
+		return node(ctx, self, nodes, n.PodMTUOn(self), true)
 	}
 	n.Conflist = antreaPods(n)
 	return n
@@ -66,7 +66,7 @@ func underPolicy(n network.Network) network.Network {
 func NoEncap() network.Network {
 	n := inMode("antrea/noencap", "Antrea in mode noEncap: Open vSwitch on each node, plain routes between nodes")
 	n.SetUp = func(ctx context.Context, self network.Node, nodes []network.Node) error {
-		return node(ctx, self, nodes, 0, false)
+		return node(ctx, self, nodes, n.PodMTUOn(self), false)
 	}
 	n.Conflist = antreaPods(n)
 	return n
@@ -100,7 +100,7 @@ func inMode(name, summary string, kernel ...netns.Feature) network.Network {
 
 // node is what the agent makes of a node: the switch with its gateway
 // and tunnel, routes to peers, the pipeline and the rules outside it.
-func node(ctx context.Context, self network.Node, nodes []network.Node, overhead int, tunnel bool) error {
+func node(ctx context.Context, self network.Node, nodes []network.Node, podMTU int, tunnel bool) error {
 	if err := dataplane.OVSSettings(self); err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func node(ctx context.Context, self network.Node, nodes []network.Node, overhead
 	if err := o.Start(ctx); err != nil {
 		return fmt.Errorf("open vSwitch of %s: %w", self.Name, err)
 	}
-	if err := o.Configure(ctx, antreaSwitch(self.MTU-overhead, datapath, tunnel)...); err != nil {
+	if err := o.Configure(ctx, antreaSwitch(podMTU, datapath, tunnel)...); err != nil {
 		return fmt.Errorf("%s of %s: %w", antreaBridge, self.Name, err)
 	}
 	if tunnel && datapath == dataplane.OVSUser {

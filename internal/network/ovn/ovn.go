@@ -77,7 +77,6 @@ func (m ovnMode) network(name string) network.Network {
 		},
 		InKernel:  append(m.tunnel[:len(m.tunnel):len(m.tunnel)], netns.OpenVSwitch()),
 		Plugins:   []string{"host-local"},
-		SetUp:     m.setUp,
 		PodsAdded: m.settled,
 		Datapath: func(ctx context.Context) (string, error) {
 			version, err := ovnVersion(ctx)
@@ -90,6 +89,9 @@ func (m ovnMode) network(name string) network.Network {
 	}
 	if m.overlay() {
 		n.Encapsulation, n.Overhead = "geneve", ovnOverhead
+	}
+	n.SetUp = func(ctx context.Context, self network.Node, nodes []network.Node) error {
+		return m.setUp(ctx, self, nodes, n.PodMTUOn(self))
 	}
 	n.Conflist = func(self network.Node, nodes []network.Node) ([]byte, error) {
 		northbound := nodeOVN(m.zone(self, nodes)[0]).socket(ovnNorthbound)
@@ -119,13 +121,13 @@ func ovnTunnelKey(self network.Node) int { return 1 + self.Index }
 
 // setUp makes one node: its switch, its ovn-controller, its own device in the logical
 // network. The first of its zone has the databases too, and is made first.
-func (m ovnMode) setUp(ctx context.Context, self network.Node, nodes []network.Node) error {
+func (m ovnMode) setUp(ctx context.Context, self network.Node, nodes []network.Node, podMTU int) error {
 	if err := dataplane.OVSSettings(self); err != nil {
 		return err
 	}
-	zone, datapath, remote, overhead := m.zone(self, nodes), m.datapath(), "", 0
+	zone, datapath, remote := m.zone(self, nodes), m.datapath(), ""
 	if m.overlay() {
-		remote, overhead = ovnRemote(zone[0].Address.Addr()), ovnOverhead
+		remote = ovnRemote(zone[0].Address.Addr())
 	} else {
 		remote = nodeOVN(self).remote(ovnSouthbound)
 	}
@@ -133,7 +135,7 @@ func (m ovnMode) setUp(ctx context.Context, self network.Node, nodes []network.N
 	if err := o.Start(ctx); err != nil {
 		return fmt.Errorf("open vSwitch of %s: %w", self.Name, err)
 	}
-	if err := o.Configure(ctx, ovnSwitch(self, remote, datapath, self.MTU-overhead)...); err != nil {
+	if err := o.Configure(ctx, ovnSwitch(self, remote, datapath, podMTU)...); err != nil {
 		return fmt.Errorf("%s of %s: %w", ovnBridge, self.Name, err)
 	}
 	uplink := m.overlay() && datapath == dataplane.OVSUser

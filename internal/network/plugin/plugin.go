@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"os"
 
 	"github.com/containernetworking/cni/pkg/invoke"
 	"github.com/containernetworking/cni/pkg/skel"
@@ -114,16 +113,7 @@ func Veth(args *skel.CmdArgs, host string, mtu int, mac net.HardwareAddr) (netli
 // PairInto makes a veth pair: one end with the attributes la, where add makes devices, the
 // other in the pod, of that hardware address where one is given.
 func PairInto(add func(netlink.Link) error, args *skel.CmdArgs, la netlink.LinkAttrs, inPod string, mac net.HardwareAddr) error {
-	pod, err := os.Open(args.Netns)
-	if err != nil {
-		return err
-	}
-	defer pod.Close()
-	err = add(&netlink.Veth{LinkAttrs: la, PeerName: inPod, PeerNamespace: netlink.NsFd(int(pod.Fd())), PeerHardwareAddr: mac})
-	if err != nil {
-		return fmt.Errorf("veth %s: %w", la.Name, err)
-	}
-	return nil
+	return netns.Port{NS: NS(args), Device: inPod}.Pair(add, la, mac)
 }
 
 // OnDevice sets the pod's device up, does what is to be done to it in the

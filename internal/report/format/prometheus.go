@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/page"
 	"github.com/cnibench/cnibench/internal/report/screen"
@@ -16,32 +19,30 @@ import (
 	"github.com/cnibench/cnibench/internal/stat/summary"
 )
 
-// promFamily is a metric of Prometheus with its series.
-type promFamily struct {
-	name, help string
-	series     []string // "{labels} value"
-}
-
-// promFamilies keeps them in the order in which they first came.
+// promFamilies keeps metrics with their series in the order in which they first came.
 type promFamilies struct {
 	campaign string
-	list     []*promFamily
+	list     []*dto.MetricFamily
 }
 
 // add appends one series. Labels that are empty are left out.
 func (f *promFamilies) add(name, help string, value float64, labels ...[2]string) {
 	name = "cnibench_" + promName(name)
-	i := slices.IndexFunc(f.list, func(x *promFamily) bool { return x.name == name })
+	i := slices.IndexFunc(f.list, func(x *dto.MetricFamily) bool { return x.GetName() == name })
 	if i < 0 {
-		i, f.list = len(f.list), append(f.list, &promFamily{name: name, help: help})
+		i, f.list = len(f.list), append(f.list, &dto.MetricFamily{Name: &name, Help: new(page.Clean(help)), Type: dto.MetricType_GAUGE.Enum()})
 	}
-	parts := []string{`campaign="` + promText(f.campaign) + `"`}
+	series := &dto.Metric{Gauge: &dto.Gauge{Value: &value}, Label: []*dto.LabelPair{promLabel("campaign", f.campaign)}}
 	for _, l := range labels {
 		if l[1] != "" {
-			parts = append(parts, promName(l[0])+`="`+promText(l[1])+`"`)
+			series.Label = append(series.Label, promLabel(l[0], l[1]))
 		}
 	}
-	f.list[i].series = append(f.list[i].series, "{"+strings.Join(parts, ",")+"} "+Exact(value))
+	f.list[i].Metric = append(f.list[i].Metric, series)
+}
+
+func promLabel(name, value string) *dto.LabelPair {
+	return &dto.LabelPair{Name: new(promName(name)), Value: new(page.Clean(value))}
 }
 
 // estimate appends a value, and its bounds where it has any.
@@ -59,7 +60,7 @@ func (f *promFamilies) estimate(name, help string, e estimate.Estimate, labels .
 //
 // Source: prometheus.io/docs/instrumenting/exposition_formats.
 func writePrometheus(w io.Writer, d *report.Document, _ screen.Options) error {
-	f := &promFamilies{campaign: page.Clean(d.Title())}
+	f := &promFamilies{campaign: d.Title()}
 	promCampaign(d, f)
 	for _, s := range d.Analysis.Cells {
 		promCell(d, f, s)
@@ -82,9 +83,8 @@ func writePrometheus(w io.Writer, d *report.Document, _ screen.Options) error {
 		fmt.Fprintf(b, "# %s\n", page.Clean(m))
 	}
 	for _, x := range f.list {
-		fmt.Fprintf(b, "# HELP %s %s\n# TYPE %s gauge\n", x.name, promHelp(x.help), x.name)
-		for _, s := range x.series {
-			fmt.Fprintf(b, "%s%s\n", x.name, s)
+		if _, err := expfmt.MetricFamilyToText(b, x); err != nil {
+			return err
 		}
 	}
 	return b.Flush()
@@ -160,13 +160,4 @@ func promName(s string) string {
 		}
 		return '_'
 	}, s)
-}
-
-// promText makes s the value of a label.
-func promText(s string) string {
-	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(page.Clean(s))
-}
-
-func promHelp(s string) string {
-	return strings.NewReplacer(`\`, `\\`, "\n", `\n`).Replace(page.Clean(s))
 }

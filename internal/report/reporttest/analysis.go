@@ -29,7 +29,7 @@ func GoalsOf(networks []FixtureNetwork, base bool) []rank.GoalRanking {
 			g.Settings = append(g.Settings, rank.Setting{Cell: c, Metric: []string{"throughput_bits_per_second", "latency_mean_seconds", "instructions_per_byte"}[k]})
 		}
 		if base {
-			g.Base = &rank.Option{Network: result.HostNetwork, Profile: rank.DefaultProfile}
+			g.Base = &rank.Option{Network: result.HostNetwork, Profile: result.DefaultProfile}
 		}
 		sorted := slices.Clone(networks)
 		slices.SortFunc(sorted, func(a, b FixtureNetwork) int { return a.From[from[0]] - b.From[from[0]] })
@@ -41,7 +41,7 @@ func GoalsOf(networks []FixtureNetwork, base bool) []rank.GoalRanking {
 			return math.Exp(sum / float64(len(from)))
 		}
 		for i, n := range sorted {
-			r := rank.GoalRanked{Option: rank.Option{Network: n.Name, Profile: rank.DefaultProfile}, Rank: n.From[from[0]], RankTo: n.To[from[0]]}
+			r := rank.GoalRanked{Option: rank.Option{Network: n.Name, Profile: result.DefaultProfile}, Rank: n.From[from[0]], RankTo: n.To[from[0]]}
 			if len(networks) < len(FixtureNetworks()) { // their ranks are among all
 				r.Rank, r.RankTo = i+1, i+1
 			}

@@ -41,7 +41,7 @@ func CellOf(network, workload string, bytes int) result.Cell {
 	if network == result.HostNetwork {
 		path = result.PathHostToHost
 	}
-	return result.Cell{Network: network, Path: path, Placement: result.InterHost, Link: "unshaped", Profile: "default_settings", MTU: 1500,
+	return result.Cell{Network: network, Path: path, Placement: result.InterHost, Link: result.UnshapedLink, Profile: result.DefaultProfile, MTU: 1500,
 		Workload: workload, MessageBytes: bytes, Streams: 1}
 }
 

@@ -7,7 +7,6 @@ import (
 	"github.com/cnibench/cnibench/internal/paper"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/page"
-	"github.com/cnibench/cnibench/internal/result"
 )
 
 // RecordedWords say when, by which version and on which kernel records were made; ""
@@ -72,18 +71,13 @@ func verdictPairs(r paper.Reproduction, narrow bool) []page.Element {
 		for _, p := range v.Pairs {
 			right := ""
 			if p.Right != nil {
-				right = cellWords(*p.Right)
+				right = p.Right.Describe()
 			}
-			t.Rows = append(t.Rows, []page.Field{page.Text(cellWords(p.Left)), page.Text(right), page.Text(pairValue(p)), page.Text(string(p.Outcome))})
+			t.Rows = append(t.Rows, []page.Field{page.Text(p.Left.Describe()), page.Text(right), page.Text(pairValue(p)), page.Text(string(p.Outcome))})
 		}
 		out = append(out, page.Head(v.Claim.ID+": "+string(v.Outcome)), page.Element{Table: t})
 	}
 	return out
-}
-
-// cellWords are a cell's factors in a line.
-func cellWords(c result.Cell) string {
-	return c.Describe()
 }
 
 // judgedWords say how claims are judged.

@@ -139,7 +139,7 @@ func pathWords(c result.Cell) string {
 		parts[0] = "inside a node"
 	}
 	parts = append(parts, c.Path)
-	if c.Link != "" && c.Link != "unshaped" {
+	if c.Link != "" && c.Link != result.UnshapedLink {
 		parts = append(parts, "link "+c.Link)
 	}
 	if c.MTU > 0 {

@@ -78,9 +78,6 @@ func (s sides) name(cells []result.Cell) string {
 		name := short(c)
 		if same[name] > 1 {
 			name = c.Describe()
-			if c.IsPair() {
-				name += fmt.Sprintf(", %s to %s", c.ClientNode, c.ServerNode)
-			}
 		}
 		out = append(out, name)
 	}

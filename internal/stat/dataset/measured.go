@@ -6,6 +6,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // IsRanked reports whether rankings compare a cell's network with others.
@@ -59,11 +60,8 @@ func CPUBound(d *CellData) bool {
 			xs = append(xs, v)
 		}
 	}
-	return len(xs) > 0 && estimate.MedianOf(xs) >= Saturated
+	return len(xs) > 0 && estimate.MedianOf(xs) >= unit.Saturated
 }
-
-// Saturated is the share of a core's time from which it limits the traffic.
-const Saturated = 0.95
 
 // HasDependents reports whether any cell is compared with d.
 func (c *Dataset) HasDependents(d *CellData) bool { return len(c.Dependents[d.Cell]) > 0 }

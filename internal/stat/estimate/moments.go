@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Moments is the number, mean and standard deviation (of a sample: n−1) of xs.
+// Moments are the number, mean and standard deviation (of a sample: n−1) of values.
 type Moments struct {
 	N        int
 	Mean, SD float64
@@ -37,7 +37,21 @@ func (m Moments) Halfwidth(t *Tables) float64 {
 	if m.N < 2 {
 		return math.Inf(1)
 	}
-	return t.tQuantile(m.N-1) * m.SD / math.Sqrt(float64(m.N))
+	return m.halfwidth(t.tQuantile(m.N - 1))
+}
+
+// halfwidth is that of an interval of the mean with a quantile of Student's t.
+func (m Moments) halfwidth(quantile float64) float64 {
+	return quantile * m.SD / math.Sqrt(float64(m.N))
+}
+
+// Interval is Student's for the mean at a confidence. There is none below two values.
+func (m Moments) Interval(confidence float64) (low, high float64, ok bool) {
+	if m.N < 2 {
+		return 0, 0, false
+	}
+	h := m.halfwidth(TQuantile(float64(m.N-1), 1-(1-confidence)/2))
+	return m.Mean - h, m.Mean + h, true
 }
 
 // GeometricMean is exp of the mean of logs, with exp of its t interval. An

@@ -272,7 +272,7 @@ func bases(c *dataset.Dataset, in []goalOption, r *GoalRanking) (profile string,
 	profile = in[0].Profile
 	for _, o := range in {
 		if o.Profile != profile {
-			profile = DefaultProfile
+			profile = result.DefaultProfile
 		}
 	}
 	settings := r.Settings
@@ -295,12 +295,9 @@ func bases(c *dataset.Dataset, in []goalOption, r *GoalRanking) (profile string,
 	return profile, bases, true
 }
 
-// DefaultProfile is the name of a node's settings as they are.
-const DefaultProfile = "default_settings"
-
 // String names the option; the profile only where it is not the node's own.
 func (o Option) String() string {
-	if o.Profile == "" || o.Profile == DefaultProfile {
+	if o.Profile == "" || o.Profile == result.DefaultProfile {
 		return o.Network
 	}
 	return strings.TrimSpace(o.Network + " with " + o.Profile)

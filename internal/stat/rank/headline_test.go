@@ -86,7 +86,7 @@ func TestHeadlineHoldsFactors(t *testing.T) {
 // says which profile is better.
 func TestFactorsOfBaseline(t *testing.T) {
 	cells := map[result.Cell]float64{}
-	for profile, speed := range map[string]float64{rank.DefaultProfile: 1e10, "kernel_optimizations": 1.25e10, "nic_optimizations": 1.25e10} {
+	for profile, speed := range map[string]float64{result.DefaultProfile: 1e10, "kernel_optimizations": 1.25e10, "nic_optimizations": 1.25e10} {
 		c := stattest.CellOf(result.HostNetwork)
 		c.Profile = profile
 		cells[c] = speed
@@ -99,7 +99,7 @@ func TestFactorsOfBaseline(t *testing.T) {
 	if f.Factor != "profile" || f.Network != result.HostNetwork || f.Goal != rank.Bandwidth || len(f.Levels) != 3 {
 		t.Fatalf("%+v", f)
 	}
-	if l := f.Levels[0]; l.Level != rank.DefaultProfile || l.AgainstReference != nil || l.Rank != 3 || l.RankTo != 3 {
+	if l := f.Levels[0]; l.Level != result.DefaultProfile || l.AgainstReference != nil || l.Rank != 3 || l.RankTo != 3 {
 		t.Errorf("reference %+v", l)
 	}
 	for _, l := range f.Levels[1:] {

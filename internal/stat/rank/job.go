@@ -166,7 +166,7 @@ func (j *jobAnalysis) hosts(options []Option) []Option {
 	for _, o := range options {
 		host := Option{result.HostNetwork, o.Profile, o.Cluster}
 		if slices.ContainsFunc(options, func(p Option) bool { return p.Profile != o.Profile }) {
-			host.Profile = DefaultProfile
+			host.Profile = result.DefaultProfile
 		}
 		if !slices.Contains(all, host) {
 			all = append(all, host)

@@ -203,7 +203,7 @@ func TestGoalAcrossProfiles(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	for b := 1; b <= 8; b++ {
 		for _, n := range []string{"host", "bridge"} {
-			for p, gain := range map[string]float64{DefaultProfile: 1, "network-throughput": 1.2} {
+			for p, gain := range map[string]float64{result.DefaultProfile: 1, "network-throughput": 1.2} {
 				c := stattest.CellOf(n)
 				c.Profile = p
 				v := 1e10 * gain * math.Exp(0.002*r.NormFloat64())

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/stat/dataset"
 	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // Doubts about what the machine and the traffic did during the samples.
@@ -21,7 +22,7 @@ func warnCPU(c *dataset.Dataset, a Answers) Warning {
 		return Warning{}
 	}
 	return Warning{Code: CPUSaturated, Cells: f.cells,
-		Message: fmt.Sprintf("a core was at least %.0f %% busy in %s: the CPU was the limit, not the network", 100*dataset.Saturated, counted(len(f.cells), "cell")),
+		Message: fmt.Sprintf("a core was at least %.0f %% busy in %s: the CPU was the limit, not the network", 100*unit.Saturated, counted(len(f.cells), "cell")),
 		Cure:    "compare the CPU cost, or use a slower link, fewer streams or pinned ends, so that a core stays free"}
 }
 

@@ -103,7 +103,7 @@ func (f *finding) add(cell result.Cell, by, value float64) {
 // named is a cell for a message: what distinguishes it from the others at a glance.
 func named(c result.Cell) string {
 	s := c.Network + " " + c.Traffic()
-	if c.Link != "" && c.Link != "unshaped" {
+	if c.Link != "" && c.Link != result.UnshapedLink {
 		s += " on " + c.Link
 	}
 	return s

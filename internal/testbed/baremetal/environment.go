@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/campaign"
-	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -31,7 +30,7 @@ func (b *Testbed) describe(ctx context.Context, env *result.Environment) error {
 		return err
 	}
 	// Settings are compared from begin to end, so they are read under the same.
-	if err := b.tune(ctx, tuning{profile: profile.Default}); err != nil {
+	if err := b.tune(ctx, tuning{profile: result.DefaultProfile}); err != nil {
 		return err
 	}
 	client := b.ends[0].facts

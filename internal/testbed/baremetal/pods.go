@@ -84,7 +84,7 @@ func (b *Testbed) ofPods(c result.Cell) bool {
 
 // inCluster is a cell as a cluster knows it: link and profile are of its nodes.
 func inCluster(c result.Cell) result.Cell {
-	c.Link, c.Profile = "unshaped", profile.Default
+	c.Link, c.Profile = result.UnshapedLink, result.DefaultProfile
 	return c
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/kubeclient"
 	"github.com/cnibench/cnibench/internal/kubeclient/kubetest"
-	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed/cluster"
 )
@@ -46,7 +45,7 @@ func TestHostsOfACluster(t *testing.T) {
 	host := result.Cell{Network: "host", Path: "host-to-host", Placement: "inter-host", Link: "1-gigabit", Profile: "kernel_optimizations", MTU: 1500, Workload: "tcp_rr"}
 	change := func(f func(*result.Cell)) result.Cell { c := host; f(&c); return c }
 	pods := change(func(c *result.Cell) { c.Network, c.Path = "bridge", "pod-to-pod" })
-	untuned := change(func(c *result.Cell) { c.Network, c.Path, c.Profile = "bridge", "pod-to-pod", profile.Default })
+	untuned := change(func(c *result.Cell) { c.Network, c.Path, c.Profile = "bridge", "pod-to-pod", result.DefaultProfile })
 	inside := change(func(c *result.Cell) { c.Placement = "intra-host" })
 	jumbo := change(func(c *result.Cell) { c.Network, c.Path, c.MTU = "bridge", "pod-to-pod", 9000 })
 	fast := change(func(c *result.Cell) { c.Network, c.Path, c.Link = "bridge", "pod-to-pod", "10-gigabit" })

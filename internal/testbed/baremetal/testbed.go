@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/buildable"
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/profile"
@@ -178,12 +179,12 @@ func (b *Testbed) support(c result.Cell) error {
 
 // supportLink compares the link's name with the speed that the devices report.
 func (b *Testbed) supportLink(c result.Cell) error {
-	want, shaped := linkMbps(c.Link)
+	want, shaped := buildable.LinkRate(c.Link)
 	if !shaped {
 		return nil
 	}
-	for _, e := range b.ends {
-		if e.facts.deviceMbps != want {
+	for _, e := range b.ends { // a bond reports the sum of its wires
+		if e.facts.deviceMbps != int(want/1e6) {
 			return fmt.Errorf("link %s: %s of %s %s", c.Link, e.facts.device, e.host.Name, speedInWords(e.facts.deviceMbps))
 		}
 	}
@@ -195,20 +196,6 @@ func speedInWords(mbps int) string {
 		return "does not tell its speed; unshaped takes the wire as it is"
 	}
 	return fmt.Sprintf("runs at %d Mbit/s", mbps)
-}
-
-// linkMbps is the speed that a link's name promises; a bond reports the sum of
-// its wires. unshaped promises none.
-func linkMbps(link string) (int, bool) {
-	switch link {
-	case "1-gigabit":
-		return 1000, true
-	case "10-gigabit", "fiber-to-fiber":
-		return 10_000, true
-	case "10-gigabit-lag":
-		return 20_000, true
-	}
-	return 0, false
 }
 
 // Ends gives both hosts with the settings of the cell and living agents. A host

@@ -60,9 +60,9 @@ func (c *cluster) support(cell result.Cell) error {
 	from, to := c.endsOf(cell)
 	r := route{to, cell.Path, familyOf(cell)}
 	switch {
-	case cell.Link != "unshaped":
+	case cell.Link != result.UnshapedLink:
 		return fmt.Errorf("link %s requires testbed lab; a cluster's link cannot be chosen", cell.Link)
-	case cell.Profile != "default_settings":
+	case cell.Profile != result.DefaultProfile:
 		return fmt.Errorf("profile %s requires testbed lab or hosts; nodes of a cluster are not tuned", cell.Profile)
 	case cell.HasManyEnds():
 		return c.supportRanks(cell)

@@ -13,7 +13,7 @@ import (
 )
 
 // DefaultProfile is the profile that changes nothing.
-const DefaultProfile = profile.Default
+const DefaultProfile = result.DefaultProfile
 
 // Machine changes settings of the whole machine, as a profile asks for, and
 // puts them back.

@@ -393,12 +393,12 @@ func TestEveryNetworkHasServices(t *testing.T) {
 		t.Run("networks", func(t *testing.T) { // the lab stays until all of them are through
 			for name, some := range with {
 				t.Run(name, func(t *testing.T) {
-					for _, cell := range some { // one network after the other: ends wait a few seconds for each other
+					t.Parallel() // each has a cluster of its own, and starting agents is most of it
+					for _, cell := range some {
 						for _, test := range []string{"tcp_crr", "udp_rr"} {
 							carry(t, l, cell, test, 20*time.Millisecond)
 						}
 					}
-					t.Parallel()
 					if p.AtSockets == nil && p.Family == "" { // the others are the same on each network, and shown above
 						reachesBoth(t, l.clusters[keyOf(some[0])])
 					}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/flock"
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/wholefile"
 )
 
 // DefaultDir is where labs keep their state.
@@ -160,11 +161,7 @@ func (h *Held) Save(st State) error {
 	if err != nil {
 		return err
 	}
-	tmp := filepath.Join(h.Path, "."+stateFile)
-	if err := os.WriteFile(tmp, data, 0o644); err != nil {
-		return fmt.Errorf("state of lab %s: %w", st.ID, err)
-	}
-	if err := os.Rename(tmp, filepath.Join(h.Path, stateFile)); err != nil {
+	if err := wholefile.Write(filepath.Join(h.Path, stateFile), "."+stateFile+"-*", 0o644, wholefile.Bytes(data)); err != nil {
 		return fmt.Errorf("state of lab %s: %w", st.ID, err)
 	}
 	return nil

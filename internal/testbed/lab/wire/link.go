@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // Link is a wire between nodes.
@@ -34,7 +35,7 @@ const fibre = 49 * time.Microsecond
 // Links is every link that a lab can shape.
 func Links() []Link {
 	return []Link{
-		{Name: "unshaped", Summary: "as fast as this machine forwards"},
+		{Name: result.UnshapedLink, Summary: "as fast as this machine forwards"},
 		{Name: "1-gigabit", Summary: "1 Gbit/s each way, by tbf on the fabric's ports", RateBitsPerSecond: 1e9},
 		{Name: "10-gigabit", Summary: "10 Gbit/s each way, by tbf on the fabric's ports", RateBitsPerSecond: 10e9},
 		{
