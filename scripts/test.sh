@@ -3,8 +3,7 @@
 # not disturb each other.
 #
 # - Packages whose tests need nothing of the kernel run two at a time.
-# - Those that build labs or need something of the kernel run one after the other, after them;
-#   the two that wait most of their time, internal/cli and internal/testbed/lab, side by side.
+# - Those that build labs or need something of the kernel run one after the other, after them.
 # - Tests that change the machine itself, whose names end in ChangesMachine, run while no other does.
 # - The tests in the virtual machine run beside both, at the lowest priority.
 # - The programs of a Kubernetes, which take minutes of all CPUs where they are not in the
@@ -44,10 +43,6 @@ mapfile -t pure < <(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{en
 	sed "/^\$/d; s|^$PWD|.|" | sort -u | comm -23 - <(printf '%s\n' "${machine[@]}"))
 
 mapfile -t alone < <(having '^func Test[A-Za-z0-9]*ChangesMachine\(')
-# They wait for leases, for windows of a fixed length and for the kernel's one lock on devices.
-waiting=(./internal/cli ./internal/testbed/lab)
-mapfile -t measuring < <(printf '%s\n' "${machine[@]}" | grep -vxF "$(printf '%s\n' "${waiting[@]}")")
-
 # processors prints the time that all processors had so far, and how much of it was idle.
 processors() { awk '$1 == "cpu" { for (i = 2; i <= 9; i++) all += $i; print all, $5 + $6 }' /proc/stat; }
 
@@ -61,18 +56,6 @@ stage() {
 	echo "make test: $name: $((SECONDS - begin)) s, processors idle $((100 * (now_idle - idle) / (now_all - all + 1))) %"
 }
 
-# side_by_side runs the tests of both packages that wait, and gives one output after the other.
-side_by_side() {
-	set -m
-	run -p 1 -skip 'InCluster$|InVM$|ChangesMachine$' ./internal/testbed/lab >bin/lab.json &
-	lab=$!
-	set +m
-	run -p 1 -skip 'InCluster$|InVM$|ChangesMachine$' ./internal/cli
-	wait "$lab"
-	lab=
-	cat bin/lab.json
-}
-
 # beside is what needs processors alone.
 beside() {
 	renice -n 19 -p "$BASHPID" >/dev/null
@@ -80,8 +63,8 @@ beside() {
 }
 
 {
-	building= others= lab=
-	trap 'for job in $building $others $lab; do kill -- "-$job" 2>/dev/null || true; done' EXIT
+	building= others=
+	trap 'for job in $building $others; do kill -- "-$job" 2>/dev/null || true; done' EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM
 	set -m # these have process groups of their own, which end with this script
@@ -94,8 +77,7 @@ beside() {
 	set +m
 
 	stage "packages without labs" run -p 2 -skip 'InCluster$|InVM$|ChangesMachine$' "${pure[@]}"
-	stage "packages that measure" run -p 1 -skip 'InCluster$|InVM$|ChangesMachine$' "${measuring[@]}"
-	stage "internal/cli and internal/testbed/lab" side_by_side
+	stage "packages with labs" run -p 1 -skip 'InCluster$|InVM$|ChangesMachine$' "${machine[@]}"
 	stage "tests that run alone" run -p 1 -run 'ChangesMachine$' "${alone[@]}"
 	wait "$others"
 	others=

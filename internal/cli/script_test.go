@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 // besideEachOther is how many tests run at the same time unless -parallel says otherwise.
 // Most of them wait: for samples of a fixed length, for a fault to be noticed. Tests of a
 // farm of hosts are not among them: Ansible keeps all processors busy.
-const besideEachOther = "3"
+const besideEachOther = "2"
 
 func run(m *testing.M) int {
 	if len(os.Args) == 4 && os.Args[1] == relayName {
