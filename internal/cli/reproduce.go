@@ -162,10 +162,7 @@ func (f reproduceFlags) measure(ctx context.Context, p paper.Paper, stdout, stde
 	run := f.run
 	run.study = &study{argv: f.again(p), open: openClaims(p, c), show: func(dir string) error { return f.show(p, dir, dir, stdout, stderr) }}
 	if c.Testbed != campaign.Kubernetes { // whose cells are named by what is found there
-		run.study.cells = map[result.Cell]bool{}
-		for _, cell := range cells {
-			run.study.cells[cell] = true
-		}
+		run.study.choose(c.Testbed, cells)
 	}
 	dir, err := scratch.Make(paperScratch)
 	if err != nil {

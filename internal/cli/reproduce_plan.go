@@ -256,10 +256,34 @@ func (j *claimStoppingRule) Done(n int) map[result.Cell]bool {
 type study struct {
 	// argv resumes it, without --resume and --out.
 	argv []string
-	// cells are those that it measures of the campaign's; nil: all.
+	// cells are those that it measures of the campaign's, as key names them; nil: all.
 	cells map[result.Cell]bool
+	key   func(result.Cell) result.Cell
 	// open is its stopping rule, in place of the campaign's, of all records so far.
 	open func([]result.Sample) map[result.Cell]bool
 	// show says what came out, in place of the report.
 	show func(dir string) error
 }
+
+// choose has the study measure some cells of its campaign. They are those of a lab. Hosts
+// have their own congestion control and placement, and as nodes of a Kubernetes its network
+// in place of the study's; there a cell is chosen that is one of them in all else.
+func (s *study) choose(testbed string, cells []result.Cell) {
+	s.key = func(c result.Cell) result.Cell { return c }
+	if testbed == campaign.Hosts {
+		s.key = func(c result.Cell) result.Cell {
+			c.CongestionControl, c.CPUs = "", ""
+			if !c.IsBaseline() {
+				c.Network = ""
+			}
+			return c
+		}
+	}
+	s.cells = map[result.Cell]bool{}
+	for _, c := range cells {
+		s.cells[s.key(c)] = true
+	}
+}
+
+// leavesOut reports whether the study does not measure a cell of its campaign.
+func (s *study) leavesOut(c result.Cell) bool { return s.cells != nil && !s.cells[s.key(c)] }

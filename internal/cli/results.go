@@ -102,8 +102,8 @@ func newPlan(c campaign.Campaign, f runFlags) plan.Plan {
 		return plan.NewNullTest(c, f.seed)
 	}
 	p := plan.New(c, f.seed)
-	if f.study != nil && f.study.cells != nil {
-		p.Cells = slices.DeleteFunc(p.Cells, func(c result.Cell) bool { return !f.study.cells[c] })
+	if f.study != nil {
+		p.Cells = slices.DeleteFunc(p.Cells, f.study.leavesOut)
 	}
 	return p
 }
