@@ -65,6 +65,8 @@ type Options struct {
 	Stacks func() (event string, err error)
 	// FirstEdge reads a probe, and gives how long its first edge took.
 	FirstEdge func(probe string) (time.Duration, error)
+	// Loops times the same piece of arithmetic many times within a second, seconds.
+	Loops func() []float64
 	// FreeBytes is what can still be written to the disk under a folder.
 	FreeBytes func(dir string) (float64, error)
 }
@@ -102,6 +104,9 @@ func (o Options) filled() Options {
 		o.FirstEdge = func(name string) (time.Duration, error) {
 			return firstEdge(probe.Roots{Proc: o.Proc, Sys: o.Sys}, name)
 		}
+	}
+	if o.Loops == nil {
+		o.Loops = timeLoops
 	}
 	if o.FreeBytes == nil {
 		o.FreeBytes = freeBytes

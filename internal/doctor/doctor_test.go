@@ -74,6 +74,12 @@ func fixture(name string, count func(Event) (uint64, error), free float64, probe
 			}
 			return 840 * time.Microsecond, nil
 		},
+		Loops: func() []float64 {
+			if name == "poor" {
+				return []float64{200e-6, 410e-6, 205e-6}
+			}
+			return []float64{210e-6, 200e-6, 205e-6}
+		},
 		FreeBytes: func(string) (float64, error) { return free, nil },
 	}
 }

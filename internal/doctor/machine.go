@@ -7,8 +7,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/probe"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 const machineArea = "machine"
@@ -16,7 +20,7 @@ const machineArea = "machine"
 // machine reports how steady figures of this machine can be, and whether there is room
 // for them.
 func (o Options) machine() []Check {
-	return append(o.processors(), o.clockSource(), o.governor(), o.diskSpace())
+	return append(o.processors(), o.clockSource(), o.governor(), o.speed(), o.diskSpace())
 }
 
 // processors counts CPUs and stolen time from /proc/stat: the eighth number of
@@ -112,6 +116,35 @@ func (o Options) governor() Check {
 		c.Status, c.Cure = Limited, "cpupower frequency-set -g performance"
 	}
 	return c
+}
+
+// speed reports whether a processor is as fast from moment to moment. Neighbours on the same
+// cores are seen by nothing else: they are no stolen time.
+func (o Options) speed() Check {
+	c := Check{Area: machineArea, Name: "CPU speed", Status: OK, NeededFor: "narrow intervals, above all of tools with windows of a second"}
+	loops := o.Loops()
+	slices.Sort(loops)
+	cut := len(loops) / 10
+	slowest, fastest := loops[len(loops)-1-cut], loops[cut]
+	if fastest <= 0 {
+		c.Status, c.Detail = Limited, "unknown: the loop took no time"
+		return c
+	}
+	c.Detail = fmt.Sprintf("changed by %.0f %% within a second", 100*(slowest/fastest-1))
+	if slowest/fastest > unit.SpeedRange {
+		c.Status, c.Cure = Limited, "a machine that is not shared, with a fixed clock; or wait until it is quiet"
+	}
+	return c
+}
+
+// timeLoops times a loop every 50 ms for a second, seconds.
+func timeLoops() []float64 {
+	var all []float64
+	for range 20 {
+		all = append(all, probe.Loop())
+		time.Sleep(50 * time.Millisecond)
+	}
+	return all
 }
 
 // A quickstart writes well under a megabyte; a long campaign with the raw

@@ -18,6 +18,10 @@ const (
 // traffic.
 const Saturated = 0.95
 
+// SpeedRange is how much faster than at its slowest a processor may be at its fastest, as a
+// fixed loop shows it (cpu_loop_seconds), unmentioned.
+const SpeedRange = 1.15
+
 // Metric is one measured quantity. Its name ends with its base unit.
 type Metric struct {
 	Name   string

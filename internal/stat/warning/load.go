@@ -83,10 +83,6 @@ func warnNotIdle(c *dataset.Dataset, a Answers) Warning {
 		Cure:    "stop other programs, or compare the own CPU time (own_cpu_seconds_per_…), which counts only the processes of the two ends"}
 }
 
-// speedRange is how much faster than its slowest block a processor may run in its fastest
-// one unmentioned.
-const speedRange = 1.15
-
 func warnSpeed(c *dataset.Dataset, a Answers) Warning {
 	var f finding
 	var from, to float64
@@ -97,13 +93,13 @@ func warnSpeed(c *dataset.Dataset, a Answers) Warning {
 				slowest, fastest, ok := c.Speeds.Range(dataset.MachineOf(s, end))
 				if ok && fastest/slowest > most {
 					most = fastest / slowest
-					if most > max(speedRange, f.by) {
+					if most > max(unit.SpeedRange, f.by) {
 						from, to = slowest, fastest
 					}
 				}
 			}
 		}
-		if most > speedRange {
+		if most > unit.SpeedRange {
 			f.add(d.Cell, most, most)
 		}
 	}
