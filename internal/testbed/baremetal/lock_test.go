@@ -42,7 +42,7 @@ func TestHoldHost(t *testing.T) {
 		t.Helper()
 		p, said := hold(who, seconds)
 		if said != answer {
-			t.Errorf("%s is told %q, want %q", who, said, answer)
+			t.Errorf("%s is shown %q, want %q", who, said, answer)
 		}
 		return p
 	}

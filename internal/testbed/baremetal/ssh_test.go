@@ -29,8 +29,8 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestTold: how a program on the host ended is one line too, and not the command.
-func TestTold(t *testing.T) {
+// TestHowAProgramEnded: how a program on the host ended is one line too, and not the command.
+func TestHowAProgramEnded(t *testing.T) {
 	r := exec.NewRunner()
 	defer r.Close()
 	for script, want := range map[string]string{

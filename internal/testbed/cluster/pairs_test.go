@@ -34,7 +34,7 @@ func TestEveryPairHasItsEnds(t *testing.T) {
 		t.Errorf("%d pods, %v: want one of each network on each node", len(list.Items), err)
 	}
 	if !heard.has("not among the pairs") {
-		t.Errorf("nobody was told of the node that takes no pods: %q", heard.lines)
+		t.Errorf("no message names the node that takes no pods: %q", heard.lines)
 	}
 	for _, pair := range found[0].Pairs {
 		for kind, cell := range map[string]result.Cell{"pod": pods, "host": hosts} {

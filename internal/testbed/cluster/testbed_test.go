@@ -244,7 +244,7 @@ func TestWhatIsGoneIsMadeAnew(t *testing.T) {
 		}
 	}
 	if !heard.has("is gone: it is created again") || !heard.has("was deleted: everything is created again") {
-		t.Errorf("nobody was told: %q", heard.lines)
+		t.Errorf("there was no message: %q", heard.lines)
 	}
 }
 
