@@ -81,7 +81,7 @@ func holdReproduction(t *testing.T, id string, r paper.Reproduction) {
 	}
 	compared := 0
 	for _, v := range r.Verdicts {
-		if !slices.Contains(paper.Outcomes(), v.Outcome) || v.Outcome == paper.NotMeasurable && len(v.Missing) == 0 || v.Outcome != paper.NotMeasurable && len(v.Pairs) == 0 {
+		if !slices.Contains(paper.Outcomes(), v.Outcome) || !v.Outcome.Compared() && len(v.Missing) == 0 || v.Outcome.Compared() && len(v.Pairs) == 0 {
 			t.Errorf("%s: %+v", v.Claim.ID, v)
 		}
 		compared += len(v.Pairs)

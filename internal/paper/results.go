@@ -51,6 +51,9 @@ func (r *Results) matching(s Selector) []summary.Cell {
 	return out
 }
 
+// leftOut is why a cell is not recorded that a run without a time budget measures.
+const leftOut = "the time budget left it out: run the whole without --for"
+
 // absent says why no recorded cell is as the selector says: it asks what this
 // program knows first, then what was recorded.
 func (r *Results) absent(s Selector) string {
@@ -61,7 +64,7 @@ func (r *Results) absent(s Selector) string {
 		return why
 	}
 	if r.Cut {
-		return "the time budget left it out: run the whole without --for"
+		return leftOut
 	}
 	return "it is not among the recorded cells: add it to the campaign"
 }

@@ -2,6 +2,8 @@ package paper
 
 import (
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat/estimate"
@@ -18,12 +20,20 @@ const (
 	Contradicted Outcome = "contradicted"
 	// Undecided: neither is shown.
 	Undecided Outcome = "undecided"
-	// NotMeasurable: what the claim is about was not measured at all.
+	// NotMeasured: a time budget left out what the claim is about. A run without one may
+	// decide it.
+	NotMeasured Outcome = "not measured"
+	// NotMeasurable: this testbed could not measure what the claim is about.
 	NotMeasurable Outcome = "not measurable here"
 )
 
 // Outcomes are all verdicts, in the order in which reports show them.
-func Outcomes() []Outcome { return []Outcome{Reproduced, Contradicted, Undecided, NotMeasurable} }
+func Outcomes() []Outcome {
+	return []Outcome{Reproduced, Contradicted, Undecided, NotMeasured, NotMeasurable}
+}
+
+// Compared reports whether a claim with this verdict was compared with records.
+func (o Outcome) Compared() bool { return o != NotMeasured && o != NotMeasurable }
 
 // Verdict is what results say of a claim.
 type Verdict struct {
@@ -61,6 +71,9 @@ type Missing struct {
 	Why  string `json:"why"`
 }
 
+// leftOut reports whether nothing but a time budget is why.
+func (m Missing) leftOut() bool { return strings.Contains(m.Why, leftOut) }
+
 // Verdicts says of each claim what the results show.
 //
 // A claim is about all of its pairs. It is reproduced where each pair's interval
@@ -86,8 +99,13 @@ func judge(common Selector, claim Claim, results *Results) Verdict {
 	for _, m := range r.missing {
 		v.Missing = append(v.Missing, Missing{m.what, m.why})
 	}
+	// What this testbed cannot measure is named before what a time budget left out.
+	v.Missing = append(slices.DeleteFunc(slices.Clone(v.Missing), Missing.leftOut), slices.DeleteFunc(v.Missing, func(m Missing) bool { return !m.leftOut() })...)
 	if len(r.comparisons) == 0 {
 		v.Outcome = NotMeasurable
+		if len(v.Missing) > 0 && v.Missing[0].leftOut() { // and so are all after it
+			v.Outcome = NotMeasured
+		}
 		return v
 	}
 	j := decision{comparisons: r.comparisons, confidence: results.confidence(), enough: claim.Holds, incomplete: len(r.missing) > 0}

@@ -288,8 +288,11 @@ func TestNotMeasurable(t *testing.T) {
 		}
 	}
 	r.Cut = true
-	if v := judge(nil, claimOf("greater", on("a"), Selector{"streams": 4.0}), r); !strings.Contains(v.Missing[0].Why, "time budget") {
-		t.Errorf("%+v", v.Missing)
+	if v := judge(nil, claimOf("greater", on("a"), Selector{"streams": 4.0}), r); v.Outcome != NotMeasured || v.Outcome.Compared() || !strings.Contains(v.Missing[0].Why, "time budget") {
+		t.Errorf("%s, %+v", v.Outcome, v.Missing)
+	}
+	if v := judge(nil, claimOf("greater", on("a"), on("b")), r); v.Outcome != NotMeasurable { // the budget is not why
+		t.Errorf("%s, %+v", v.Outcome, v.Missing)
 	}
 }
 

@@ -73,7 +73,7 @@ func reproductionPage(r paper.Reproduction, narrow bool) page.Page {
 	add("contradicted", "What does not come out here", contradicted(r)...)
 	add("tables", "Published tables and figures, ours beside them", publishedTables(r)...)
 	add("setup", "What differs in the set-up", setupBlock(r, narrow))
-	add("missing", "What could not be measured", missingClaims(r)...)
+	add("missing", "What was not measured", missingClaims(r)...)
 	add("warnings", "Warnings of the measurement", reproductionWarnings(r)...)
 	add("method", "How a claim is judged", page.List(judgedWords(r)))
 	return p
