@@ -20,6 +20,8 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"github.com/cnibench/cnibench/internal/repo/chromium"
 )
 
 func main() {
@@ -59,22 +61,11 @@ func check(ctx context.Context, folder, pictures string) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	profile, err := os.MkdirTemp("", "cnb-browser-")
+	tab, closeAll, err := chromium.Open(ctx, checkWithin)
 	if err != nil {
 		return 0, err
 	}
-	options := []chromedp.ExecAllocatorOption{chromedp.UserDataDir(profile), chromedp.Headless, chromedp.NoSandbox, chromedp.NoFirstRun, chromedp.DisableGPU,
-		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
-		chromedp.Flag("disable-dev-shm-usage", true)}
-	ctx, cancel := chromedp.NewExecAllocator(ctx, options...)
-	defer func() {
-		cancel()
-		err = errors.Join(err, os.RemoveAll(profile))
-	}()
-	tab, closeTab := chromedp.NewContext(ctx)
-	defer closeTab()
-	tab, stop := context.WithTimeout(tab, checkWithin)
-	defer stop()
+	defer func() { err = errors.Join(err, closeAll()) }()
 	var found []error
 	for _, page := range pages {
 		wide, err := checkPage(tab, folder, page, pictures)

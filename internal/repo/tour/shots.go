@@ -12,6 +12,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/cnibench/cnibench/internal/repo/chromium"
 )
 
 // picture is one picture of the HTML report.
@@ -35,22 +37,11 @@ const pictureQuality = 82
 
 // shoot opens a report in chromium and writes its pictures below a folder.
 func shoot(ctx context.Context, report, docs string) (err error) {
-	profile, err := os.MkdirTemp("", "cnb-browser-")
+	tab, closeAll, err := chromium.Open(ctx, 2*time.Minute, chromedp.Flag("hide-scrollbars", true))
 	if err != nil {
 		return err
 	}
-	options := []chromedp.ExecAllocatorOption{chromedp.UserDataDir(profile), chromedp.Headless, chromedp.NoSandbox, chromedp.NoFirstRun, chromedp.DisableGPU,
-		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
-		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("hide-scrollbars", true)}
-	ctx, cancel := chromedp.NewExecAllocator(ctx, options...)
-	defer func() {
-		cancel()
-		err = errors.Join(err, os.RemoveAll(profile))
-	}()
-	tab, closeTab := chromedp.NewContext(ctx)
-	defer closeTab()
-	tab, stop := context.WithTimeout(tab, 2*time.Minute)
-	defer stop()
+	defer func() { err = errors.Join(err, closeAll()) }()
 	for _, p := range pictures() {
 		var shot []byte
 		err := chromedp.Run(tab,
