@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
 	"slices"
@@ -43,10 +44,12 @@ func (s *summary) failedTests() []key {
 
 // once runs one test again.
 func (s *summary) once(k key, run runner) error {
-	events := run("-run", "^"+regexp.QuoteMeta(k.test)+"$", k.pkg)
-	defer events.Close()
+	events, err := run("-run", "^"+regexp.QuoteMeta(k.test)+"$", k.pkg)
 	second := newSummary(s.w)
-	if err := second.read(events); err != nil {
+	if err == nil {
+		err = second.read(bytes.NewReader(events))
+	}
+	if err != nil {
 		return fmt.Errorf("run %s again: %w", k, err)
 	}
 	if len(second.failed) > 0 || len(second.unfinished("")) > 0 || second.passed == 0 {

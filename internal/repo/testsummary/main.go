@@ -12,39 +12,35 @@ import (
 	"context"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 
+	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/labtest"
 )
 
 func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	var again runner
 	if command := os.Args[1:]; len(command) > 0 {
-		again = func(args ...string) io.ReadCloser { return output(append(command, args...)) }
+		again = func(args ...string) ([]byte, error) { return output(ctx, append(command, args...)) }
 	}
 	os.Exit(run(os.Stdin, os.Stdout, os.Stderr, labtest.CI(), again))
 }
 
-// runner runs the command for tests with more arguments, and gives what it prints. Its
-// status is in the events.
-type runner func(args ...string) io.ReadCloser
+// runner runs the command for tests with more arguments, and gives what it prints. That the
+// tests failed is no error: it is in the events.
+type runner func(args ...string) ([]byte, error)
 
-// output is what a command prints. The command ends with this program.
-func output(argv []string) io.ReadCloser {
-	r, w := io.Pipe()
-	go func() {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-		defer stop()
-		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-		cmd.Stdout, cmd.Stderr = w, w
-		if err := cmd.Run(); cmd.ProcessState == nil {
-			w.CloseWithError(err) // it never ran
-			return
-		}
-		w.Close()
-	}()
-	return r
+// output is what a command prints, however it ends.
+func output(ctx context.Context, argv []string) ([]byte, error) {
+	r := exec.NewRunner()
+	defer r.Close()
+	res, err := r.Run(ctx, exec.Cmd{Argv: argv})
+	if res.ExitCode > 0 {
+		err = nil
+	}
+	return append(res.Stdout, res.Stderr...), err
 }
 
 // run is main with its streams; strict fails a skip that the machine's owner

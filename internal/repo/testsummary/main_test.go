@@ -3,7 +3,6 @@ package main
 import (
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -91,12 +90,12 @@ func TestAgain(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			runs := 0
-			again := func(args ...string) io.ReadCloser {
+			again := func(args ...string) ([]byte, error) {
 				runs++
 				if want := []string{"-run", "^TestA$", "p"}; !slices.Equal(args, want) {
 					t.Errorf("ran %q, want %q", args, want)
 				}
-				return io.NopCloser(strings.NewReader(c.second))
+				return []byte(c.second), nil
 			}
 			var stdout, stderr strings.Builder
 			status := run(strings.NewReader(c.first), &stdout, &stderr, true, again)
@@ -112,11 +111,11 @@ func TestAgain(t *testing.T) {
 
 // TestAgainCommand runs a real command, and one that is not there.
 func TestAgainCommand(t *testing.T) {
-	printed, err := io.ReadAll(output([]string{"sh", "-c", "echo one; exit 3"}))
+	printed, err := output(t.Context(), []string{"sh", "-c", "echo one; exit 3"})
 	if err != nil || string(printed) != "one\n" {
 		t.Errorf("printed %q, %v", printed, err)
 	}
-	if _, err := io.ReadAll(output([]string{"./no-such-program"})); err == nil {
+	if _, err := output(t.Context(), []string{"./no-such-program"}); err == nil {
 		t.Error("a command that cannot start has no error")
 	}
 }
