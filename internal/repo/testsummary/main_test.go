@@ -109,7 +109,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// TestAgainCommand runs a real command, and one that is not there.
+// TestAgainCommand runs a real command, and one that does not exist.
 func TestAgainCommand(t *testing.T) {
 	printed, err := output(t.Context(), []string{"sh", "-c", "echo one; exit 3"})
 	if err != nil || string(printed) != "one\n" {
