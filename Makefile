@@ -33,7 +33,7 @@ test-all:
 test-vm:
 	@scripts/install-deps.sh test || echo "make test-vm: some packages are missing; tests that need them are skipped, or fail in CI"
 	@go build -o bin/testsummary ./internal/repo/testsummary
-	@go test -count=1 -p 1 -timeout 30m -run InVM -json ./internal/labtest/vm ./internal/testbed/lab ./experiments/instructions 2>&1 | bin/testsummary
+	@go test -count=1 -p 1 -timeout 50m -run InVM -json ./internal/labtest/vm ./internal/testbed/lab ./experiments/instructions 2>&1 | bin/testsummary
 
 ## quick: the tests that need nothing, in under a minute
 # -trimpath lets a new clone use what was built in another folder; vet has run, and test

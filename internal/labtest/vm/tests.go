@@ -18,7 +18,7 @@ import (
 
 // timeout bounds tests in a guest. They end on their own a minute before, and say
 // what they were in the middle of.
-const timeout = 20 * time.Minute
+const timeout = 30 * time.Minute
 
 // Tests boots the kernel and runs tests of the calling test's package in there,
 // those that -test.run takes for the pattern. Each is shown as a subtest with
