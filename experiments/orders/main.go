@@ -17,10 +17,10 @@ import (
 	"os"
 	"slices"
 
+	"github.com/cnibench/cnibench/experiments/recorded"
 	"github.com/cnibench/cnibench/internal/network/instructions"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
-	"github.com/cnibench/cnibench/internal/stat/dataset"
 	"github.com/cnibench/cnibench/internal/stat/estimate"
 )
 
@@ -31,30 +31,17 @@ const (
 	confidence = 0.95
 )
 
-func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: orders RESULT_DIR")
-		os.Exit(2)
-	}
-	if err := run(os.Stdout, os.Args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, "orders:", err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(recorded.Main("orders", run)) }
 
 func run(w io.Writer, dir string) error {
 	rec, err := result.Describe(dir)
 	if err != nil {
 		return err
 	}
-	collector, cells := stat.NewCollector(dataset.Options{}), map[result.Cell]bool{}
-	if _, err := result.Each(dir, func(s *result.Sample) {
-		collector.Add(s)
-		cells[s.Cell] = true
-	}); err != nil {
+	collector, cells, err := recorded.Analysed(dir)
+	if err != nil {
 		return err
 	}
-	collector.Analyse()
 	var other []string
 	for c := range cells {
 		if rec.Environment != nil && rec.Environment.Networks[c.Network].InUserSpace() {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/cnibench/cnibench/experiments/recorded"
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
@@ -42,26 +43,13 @@ func pairs() []pair {
 	}
 }
 
-func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: real RESULT_DIR")
-		os.Exit(2)
-	}
-	if err := run(os.Stdout, os.Args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, "real:", err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(recorded.Main("real", run)) }
 
 func run(w io.Writer, dir string) error {
-	collector, cells := stat.NewCollector(dataset.Options{}), map[result.Cell]bool{}
-	if _, err := result.Each(dir, func(s *result.Sample) {
-		collector.Add(s)
-		cells[s.Cell] = true
-	}); err != nil {
+	collector, cells, err := recorded.Analysed(dir)
+	if err != nil {
 		return err
 	}
-	collector.Analyse()
 	rows := rowsOf(collector, cells)
 	if len(rows) == 0 {
 		return errors.New("the run has no pair of a model and its real network: measure examples/real.yaml")

@@ -14,19 +14,11 @@ import (
 	"os"
 	"slices"
 
+	"github.com/cnibench/cnibench/experiments/recorded"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: variance RESULT_DIR")
-		os.Exit(2)
-	}
-	if err := run(os.Stdout, os.Args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, "variance:", err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(recorded.Main("variance", run)) }
 
 // block is one cell in one block: the mean of its slices, the variance of one slice
 // around it, both of logs, and their number.

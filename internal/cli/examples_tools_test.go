@@ -167,9 +167,8 @@ func (s *survivor) checkRaw(sample result.Sample) {
 	}
 }
 
-// checkCrossChecks reads the report of the run: each pair of the example is in
-// it, for both networks, with its ratio.
-func (s *survivor) checkCrossChecks() {
+// analysis is that of the run, as its report has it.
+func (s *survivor) analysis() stat.Analysis {
 	s.t.Helper()
 	report := s.start(s.command("report", s.out, "--format", "json"))
 	if status := report.wait(s.t); status != 0 {
@@ -179,8 +178,16 @@ func (s *survivor) checkCrossChecks() {
 	if err := json.Unmarshal(report.stdout.Bytes(), &doc); err != nil {
 		s.t.Fatal(err)
 	}
+	return doc.Analysis
+}
+
+// checkCrossChecks reads the report of the run: each pair of the example is in
+// it, for both networks, with its ratio.
+func (s *survivor) checkCrossChecks() {
+	s.t.Helper()
+	analysis := s.analysis()
 	got := map[string]bool{}
-	for _, x := range doc.Analysis.CrossChecks {
+	for _, x := range analysis.CrossChecks {
 		got[x.Native.Network+" "+x.Native.Workload+" "+x.Classic.Workload+" "+x.Classic.Test+" "+x.Classic.Protocol] = true
 		if x.Ratio == nil || x.Ratio.N != 2 || x.Ratio.Low == nil {
 			s.t.Errorf("no ratio with an interval: %+v", x)
@@ -199,7 +206,7 @@ func (s *survivor) checkCrossChecks() {
 		}
 	}
 	trips := 0
-	for _, r := range doc.Analysis.RoundTrips {
+	for _, r := range analysis.RoundTrips {
 		if w, err := workload.Find(r.Cell.Workload); err == nil && len(w.Spec().Needs) == 0 {
 			trips++
 		}

@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
 )
 
 // tinyJob is tiny with the ranks of two workloads with many ends.
@@ -140,16 +138,9 @@ func (s *survivor) checkCollectives() {
 			s.t.Errorf("%s was measured %d times", id, times)
 		}
 	}
-	report := s.start(s.command("report", s.out, "--format", "json"))
-	if status := report.wait(s.t); status != 0 {
-		s.t.Fatalf("report: status %d: %s", status, report.Stderr())
-	}
-	var doc struct{ Analysis stat.Analysis }
-	if err := json.Unmarshal(report.stdout.Bytes(), &doc); err != nil {
-		s.t.Fatal(err)
-	}
+	analysis := s.analysis()
 	seen := map[string]bool{}
-	for _, c := range doc.Analysis.Cells {
+	for _, c := range analysis.Cells {
 		e, what := c.Efficiency, c.Cell.Network+" "+c.Cell.Workload
 		seen[what] = true
 		if c.Cell.Network == result.HostNetwork || lacks[c.Cell.Network] != "" {

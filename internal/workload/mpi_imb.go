@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 const (
@@ -24,15 +23,7 @@ func imbTests() []string { return []string{imbPingPong, "Alltoall", "Allgather",
 // MPIIMB is IMB-MPI1 of the Intel MPI Benchmarks 2018 and later, as their users install them:
 // no package of Debian has them.
 func MPIIMB() MPI {
-	spec := Spec{
-		Name:                "mpi_imb",
-		Summary:             "Intel MPI Benchmarks (IMB-MPI1) over a real MPI, where they are installed: ping-pong, collectives",
-		Primary:             "collective_time_mean_seconds",
-		PrimaryByTest:       map[string]string{},
-		ExactRanksByTest:    map[string]int{},
-		Factors:             []string{"message_bytes"},
-		DefaultMessageBytes: 1024,
-	}
+	spec := mpiSuite("mpi_imb", "Intel MPI Benchmarks (IMB-MPI1) over a real MPI, where they are installed: ping-pong, collectives")
 	for _, mpi := range []string{openMPIName, mpichName} {
 		for _, name := range imbTests() {
 			test := withMPI(name, mpi)
@@ -54,8 +45,8 @@ func MPIIMB() MPI {
 			}
 			return []string{"sh", "-c", imbScript(p)}, "Intel(R) MPI Benchmarks", nil
 		},
-		usual:   func(Params) time.Duration { return time.Second },
-		longest: func(Params) time.Duration { return 2 * time.Minute },
+		usual:   suiteUsual,
+		longest: suiteLongest,
 		parse:   parseIMB,
 		least: func(p Params, hosts []MPIHost, launcher Output) ([]float64, error) {
 			row, err := imbRowOf(p, launcher)

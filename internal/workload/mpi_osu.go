@@ -50,15 +50,7 @@ const (
 // MPIOSU is the OSU micro-benchmarks 5.6 to 7, as their users install them: no package of
 // Debian has them.
 func MPIOSU() MPI {
-	spec := Spec{
-		Name:                "mpi_osu",
-		Summary:             "OSU micro-benchmarks over a real MPI, where they are installed: latency, bandwidth, collectives",
-		Primary:             "collective_time_mean_seconds",
-		PrimaryByTest:       map[string]string{},
-		ExactRanksByTest:    map[string]int{},
-		Factors:             []string{"message_bytes"},
-		DefaultMessageBytes: 1024,
-	}
+	spec := mpiSuite("mpi_osu", "OSU micro-benchmarks over a real MPI, where they are installed: latency, bandwidth, collectives")
 	for _, mpi := range []string{openMPIName, mpichName} {
 		for _, t := range osuTests() {
 			test := withMPI(t.name, mpi)
@@ -88,12 +80,30 @@ func MPIOSU() MPI {
 			}
 			return argv, "# OSU MPI ", nil
 		},
-		usual:   func(Params) time.Duration { return time.Second },
-		longest: func(Params) time.Duration { return 2 * time.Minute },
+		usual:   suiteUsual,
+		longest: suiteLongest,
 		parse:   parseOSU,
 		least:   osuLeast,
 	}
 }
+
+// mpiSuite is a suite of small tests of an MPI that measures collectives, but for its tests
+// and what they need.
+func mpiSuite(name, summary string) Spec {
+	return Spec{
+		Name:                name,
+		Summary:             summary,
+		Primary:             "collective_time_mean_seconds",
+		PrimaryByTest:       map[string]string{},
+		ExactRanksByTest:    map[string]int{},
+		Factors:             []string{"message_bytes"},
+		DefaultMessageBytes: 1024,
+	}
+}
+
+// suiteUsual and suiteLongest are the times of one test of a suite (MPI.usual, MPI.longest).
+func suiteUsual(Params) time.Duration   { return time.Second }
+func suiteLongest(Params) time.Duration { return 2 * time.Minute }
 
 // osuProgram is the program of a test. Those that are linked with MPICH have its name, as
 // mpiexec.mpich has.

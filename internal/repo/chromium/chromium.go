@@ -1,4 +1,4 @@
-// Package chromium starts a browser for the programs that check and photograph pages.
+// Package chromium starts a browser for the programs and tests that open pages.
 package chromium
 
 import (
@@ -19,7 +19,9 @@ func Open(ctx context.Context, within time.Duration, more ...chromedp.ExecAlloca
 		return nil, nil, err
 	}
 	options := []chromedp.ExecAllocatorOption{
-		chromedp.UserDataDir(profile), chromedp.Headless, chromedp.NoSandbox, chromedp.NoFirstRun, chromedp.DisableGPU,
+		chromedp.UserDataDir(profile),
+		chromedp.Env("TMPDIR=" + profile), // the folder of its sockets outlives it
+		chromedp.Headless, chromedp.NoSandbox, chromedp.NoFirstRun, chromedp.DisableGPU,
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
 		chromedp.Flag("disable-dev-shm-usage", true),
 	}

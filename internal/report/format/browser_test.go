@@ -25,6 +25,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/repo/chromium"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
 	"github.com/cnibench/cnibench/internal/report/screen"
 )
@@ -43,21 +44,15 @@ type tab struct {
 // newBrowser starts one browser for a test.
 func newBrowser(t *testing.T) context.Context {
 	t.Helper()
-	chromium := labtest.Tool(t, "chromium", "chromium")
-	profile, err := os.MkdirTemp("", "cnb-browser-")
+	program := labtest.Tool(t, "chromium", "chromium")
+	ctx, closeAll, err := chromium.Open(t.Context(), 10*time.Minute, chromedp.ExecPath(program), chromedp.Flag("disable-quic", true))
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(chromium), chromedp.UserDataDir(profile), chromedp.Headless, chromedp.NoSandbox, chromedp.NoFirstRun,
-		chromedp.DisableGPU, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
-		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true)}
-	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
-	ctx, cancelBrowser := chromedp.NewContext(ctx)
 	t.Cleanup(func() {
-		cancelBrowser()
-		cancel()
-		// The browser's last children may still write into its profile.
-		_ = os.RemoveAll(profile)
+		if err := closeAll(); err != nil {
+			t.Error(err)
+		}
 	})
 	if err := chromedp.Run(ctx); err != nil {
 		t.Fatal(err)
