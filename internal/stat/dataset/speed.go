@@ -6,8 +6,8 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// Speeds is how fast each machine's processor ran in each block relative to its median
-// block: 1.1 is a tenth faster. A machine is missing whose speed was not measured.
+// Speeds is how fast each machine's processor ran in each block with a reading relative
+// to the median one: 1.1 is a tenth faster. A machine is missing whose speed was not measured.
 type Speeds map[string][]float64
 
 // newSpeeds takes one reading of the machine's loop for each block, since all samples of a

@@ -107,7 +107,7 @@ func warnSpeed(c *dataset.Dataset, a Answers) Warning {
 		return Warning{}
 	}
 	return Warning{Code: SpeedVaries, Cells: f.cells,
-		Message: fmt.Sprintf("the processor ran at %.0f to %.0f %% of its usual speed, by a loop that is timed in each block; other virtual machines use its cores, or its clock changes. Efficiencies are compared inside a block and stay right, with wider intervals; do not compare absolute figures with another run's", 100*from, 100*to),
+		Message: fmt.Sprintf("the processor ran at %.0f to %.0f %% of its usual speed, by a loop that is timed while nothing is measured; other virtual machines use its cores, or its clock changes. Efficiencies are compared inside a block and stay right, with wider intervals; do not compare absolute figures with another run's", 100*from, 100*to),
 		Cure:    "measure when the machine is quiet, or on dedicated cores with a fixed clock; prefer native workloads, whose slices take turns within milliseconds, to tools with windows of a second"}
 }
 
