@@ -15,6 +15,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/scratch"
 	"github.com/cnibench/cnibench/internal/testbed"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 	"github.com/cnibench/cnibench/internal/traffic"
@@ -26,13 +27,14 @@ var source []byte
 
 // compile makes the program that times MPI_Alltoall, in a temporary folder that tools of
 // other users can read.
-func compile(ctx context.Context, runner *exec.Runner) (dir, program string, err error) {
+func compile(ctx context.Context, runner *exec.Runner) (program string, remove func() error, err error) {
 	const compiler = "mpicc.openmpi"
 	if _, err := exec.LookPath(compiler); err != nil {
-		return "", "", fmt.Errorf("%s is not installed: apt-get install libopenmpi-dev, or leave Open MPI out with -mpi=false", compiler)
+		return "", nil, fmt.Errorf("%s is not installed: apt-get install libopenmpi-dev, or leave Open MPI out with -mpi=false", compiler)
 	}
-	if dir, err = os.MkdirTemp("", "cnb-hpc-"); err != nil {
-		return "", "", err
+	dir, remove, err := scratch.Fresh("cnb-hpc-*")
+	if err != nil {
+		return "", nil, err
 	}
 	c := filepath.Join(dir, "alltoall.c")
 	program = filepath.Join(dir, "alltoall")
@@ -45,9 +47,9 @@ func compile(ctx context.Context, runner *exec.Runner) (dir, program string, err
 		}
 	}
 	if err != nil {
-		return "", "", errors.Join(err, os.RemoveAll(dir))
+		return "", nil, errors.Join(err, remove())
 	}
-	return dir, program, nil
+	return program, remove, nil
 }
 
 // roundTrips is a sample of tcp_rr.

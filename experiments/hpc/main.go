@@ -119,11 +119,11 @@ func run(ctx context.Context, w io.Writer, a asked) (err error) {
 	defer runner.Close()
 	program := ""
 	if a.mpi {
-		dir, compiled, err := compile(ctx, runner)
+		compiled, remove, err := compile(ctx, runner)
 		if err != nil {
 			return err
 		}
-		defer func() { _ = os.RemoveAll(dir) }() // it is a temporary folder
+		defer func() { _ = remove() }() // what stays, the next run removes
 		program = compiled
 	}
 	l := lab.New(lab.Options{Runner: runner, Agent: []string{self, "agent"}, CNIPath: cni.SearchPath(""), Verb: "bench-hpc", SetsAlgorithm: workload.SetsCongestionControl})

@@ -45,17 +45,17 @@ func Overlay() network.Network {
 		Overhead:      dockerOverhead,
 		Needs:         []netns.Feature{netns.Veth(), netns.Bridge(), netns.VXLAN(), dataplane.IPTablesTool(), netns.NFTables(), netns.Conntrack()},
 		Plugins:       []string{"host-local"},
-		SetUp: func(ctx context.Context, self network.Node, _ []network.Node) error {
-			if err := sandboxUp(self); err != nil {
-				return fmt.Errorf("overlay of %s: %w", self.Name, err)
-			}
-			// The daemon's rules are for docker0, but with them the node tracks the
-			// tunnel's packets too.
-			return dataplane.Restore(ctx, self, filter(), nat(bridgeDefault().Masked()))
-		},
 		PodsAdded: func(_ context.Context, self network.Node, nodes []network.Node, pods []network.Pod) error {
 			return peers(self, nodes, pods)
 		},
+	}
+	n.SetUp = func(ctx context.Context, self network.Node, _ []network.Node) error {
+		if err := sandboxUp(self, n.PodMTUOn(self)); err != nil {
+			return fmt.Errorf("overlay of %s: %w", self.Name, err)
+		}
+		// The daemon's rules are for docker0, but with them the node tracks the
+		// tunnel's packets too.
+		return dataplane.Restore(ctx, self, filter(), nat(bridgeDefault().Masked()))
 	}
 	n.Conflist = func(self network.Node, nodes []network.Node) ([]byte, error) {
 		text := strings.Replace(overlayConflist, "SANDBOX", dockerSandbox(self).Path, 1)
@@ -71,12 +71,11 @@ func dockerSandbox(self network.Node) netns.NS { return netns.Named(self.NS.Name
 // sandboxUp makes the namespace with the bridge and the tunnel in it. The
 // tunnel is made in the node's namespace and moved, so that its packets leave
 // by the node.
-func sandboxUp(self network.Node) error {
+func sandboxUp(self network.Node, mtu int) error {
 	sandbox, err := netns.New(dockerSandbox(self).Name)
 	if err != nil {
 		return err
 	}
-	mtu := self.MTU - dockerOverhead
 	if err := netns.AddBridge(sandbox, dockerSwitch, mtu); err != nil {
 		return err
 	}
