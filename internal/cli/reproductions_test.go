@@ -185,7 +185,8 @@ the shapes may be. Several streams, in particular, share the same CPU here.
 folders of [papers](../papers) have the claims, the published numbers and the campaigns,
 with a list of each study's sentences and their claims.
 
-Ours is left / right with its 95 % interval, for the pair that decides the verdict.
+Ours is left / right, or left minus right, with its 95 % interval. Of several pairs it is the
+one that decides the verdict.
 Findings and numbers count; questions, related work and settings are only shown.
 `
 

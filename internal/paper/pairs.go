@@ -232,7 +232,7 @@ func (r *resolver) add(left, right summary.Cell, b bounds) {
 
 // compare adds one with what the records say of it.
 func (r *resolver) compare(c comparison) {
-	difference := r.claim.Measure == differenceMeasure || r.relation.name == "difference_within"
+	difference := r.claim.Difference()
 	notPositive := 0
 	switch {
 	case difference:

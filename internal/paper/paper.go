@@ -5,7 +5,11 @@
 // the files, and the manual's tables of keys, are made from them.
 package paper
 
-import "github.com/cnibench/cnibench/internal/result"
+import (
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/result"
+)
 
 // Paper is a folder: paper.yaml, claims.yaml and campaign.yaml.
 type Paper struct {
@@ -132,9 +136,35 @@ type Claim struct {
 	NotYet    string     `json:"not_yet,omitempty" doc:"Why it cannot be measured yet, and which hardware or software it needs. Replaces metric, left and relation."`
 }
 
+// Metrics are those that claims and tables compare, each once. A claim about the primary
+// metric of each workload, which is one of a sample's own, adds none.
+func (p Paper) Metrics() []string {
+	var names []string
+	for _, c := range p.Claims {
+		names = append(names, c.Metric)
+	}
+	for _, t := range p.Publication.Tables {
+		if t.Ours == nil {
+			continue
+		}
+		names = append(names, t.Ours.Metric)
+		for _, column := range t.Columns {
+			names = append(names, column.Metric)
+		}
+	}
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" || name == primaryMetric })
+}
+
 // Counts tells whether the claim is one of the study's own results, which alone count
 // in a tally.
 func (c Claim) Counts() bool { return c.Kind == findingKind || c.Kind == numberKind }
+
+// Difference reports whether the claim is about left − right, in the metric's base unit,
+// and not about left / right.
+func (c Claim) Difference() bool {
+	return c.Measure == differenceMeasure || c.Relation == "difference_within"
+}
 
 const (
 	efficiencyMeasure = "efficiency"

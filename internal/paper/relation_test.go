@@ -3,6 +3,9 @@ package paper
 import (
 	"strings"
 	"testing"
+
+	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // TestSharesOfTheLink: a share is of what the link can carry.
@@ -34,7 +37,10 @@ func TestBaselineShortOfTheLink(t *testing.T) {
 	wantVerdict(t, half, both(0.4, 0.7), Reproduced) // an upper bound needs no more of the link
 	onHost := most
 	onHost.Left = on("host")
-	wantVerdict(t, onHost, both(0.4, 0.7), Contradicted)
+	wantVerdict(t, onHost, both(0.4, 0.7), Contradicted) // machines of their own, whose link it is
+	inLab := both(0.4, 0.7)
+	inLab.Environment = &result.Environment{Testbed: campaign.Lab}
+	wantVerdict(t, onHost, inLab, NotMeasurable)
 }
 
 // TestBeyond: what happens beyond a value is shown only by cells at it and above it.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat/summary"
 )
@@ -32,7 +33,7 @@ func (r *resolver) alone(s summary.Cell) {
 	}
 	c.moments.Mean -= math.Log(c.limit)
 	if high, short := r.baselineShort(c); short {
-		r.miss(name(s.Cell), fmt.Sprintf("the bare network too carries at most %.0f %% of what the link can with this traffic: this machine's CPUs are the limit, and the link is not", 100*high))
+		r.miss(name(s.Cell), fmt.Sprintf("the bare network itself carries at most %.0f %% of what the link can with this traffic: this machine's CPUs are the limit, and the link is not", 100*high))
 		return
 	}
 	c.not = r.claim.Except != nil && r.claim.Except.matchesAny(factorsOf(c.left))
@@ -41,10 +42,12 @@ func (r *resolver) alone(s summary.Cell) {
 
 // baselineShort tells whether a share of the link is one that even the bare network is
 // shown not to reach with the same traffic, and the upper end of the bare network's share.
-// What a pod network reaches then says nothing about the claim.
+// What a pod network reaches then says nothing about the claim. In a lab, what the bare
+// network reaches says nothing either: its nodes have nothing between them but the link's
+// rate and the CPUs that they share.
 func (r *resolver) baselineShort(c comparison) (high float64, short bool) {
 	base := c.left.Baseline()
-	if base == c.left {
+	if inLab := r.Environment != nil && r.Environment.Testbed == campaign.Lab; base == c.left && !inLab {
 		return 0, false
 	}
 	m, _ := r.Collector.Contrast(c.metric, []result.Cell{base}, nil)

@@ -1,6 +1,7 @@
 package paper
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -41,6 +42,8 @@ type Verdict struct {
 	Outcome Outcome `json:"verdict"`
 	// Pairs are the comparisons that it rests on.
 	Pairs []Pair `json:"pairs,omitempty"`
+	// Deciding is the index of the pair that the verdict depends on; 0 without pairs.
+	Deciding int `json:"deciding,omitempty"`
 	// Missing is what the claim is about and the results do not have.
 	Missing []Missing `json:"missing,omitempty"`
 	// MoreBlocks is how many more would decide it, if mean and spread stay what
@@ -57,7 +60,7 @@ type Pair struct {
 	// Right is nil where the claim is about a number.
 	Right  *result.Cell `json:"right,omitempty"`
 	Metric string       `json:"metric"`
-	// Value is left / right, of the share of the link, or the metric itself.
+	// Value is left / right, left − right, the share of the link, or the metric itself.
 	Value estimate.Estimate `json:"value"`
 	// Arithmetic tells that Value is the metric itself, in base units.
 	Arithmetic bool `json:"arithmetic,omitempty"`
@@ -113,6 +116,7 @@ func judge(common Selector, claim Claim, results *Results) Verdict {
 	for _, c := range r.comparisons {
 		v.Pairs = append(v.Pairs, c.pair(j))
 	}
+	v.Deciding = j.deciding(v)
 	if v.Outcome == Undecided {
 		v.MoreBlocks = j.more()
 		v.Leans = j.leans()
@@ -279,4 +283,54 @@ func (c comparison) pair(j decision) Pair {
 	}
 	p.Value.Low, p.Value.High, p.Value.Confidence = &low, &high, j.confidence
 	return p
+}
+
+// deciding is the index of the pair that a verdict depends on: of those that show the
+// verdict, the one that comes nearest to contradicting the claim. Where one pair is enough,
+// it is the one that shows it best.
+func (j decision) deciding(v Verdict) int {
+	var those, all []int
+	for i, p := range v.Pairs {
+		all = append(all, i)
+		if p.Outcome == v.Outcome {
+			those = append(those, i)
+		}
+	}
+	if len(those) == 0 { // each pair is decided, and the claim is not
+		those = all
+	}
+	bySlack := func(a, b int) int { return cmp.Compare(j.slack(j.comparisons[a]), j.slack(j.comparisons[b])) }
+	if v.Outcome == Reproduced && j.enough == holdsAny {
+		return slices.MaxFunc(those, bySlack)
+	}
+	return slices.MinFunc(those, bySlack)
+}
+
+// slack is how far an interval is inside what the relation asks for, as a difference of
+// logarithms where the value is a ratio. It is negative where a part of the interval is
+// outside, then by how far that part reaches, and where the whole is, by how far all of it is
+// away. Without an interval it is infinite.
+func (j decision) slack(c comparison) float64 {
+	low, high, ok := c.interval(0, j.confidence)
+	if !ok {
+		return math.Inf(1)
+	}
+	least, most := c.bounds.holdLow, c.bounds.holdHigh
+	if c.bounds.unless {
+		least, most = c.bounds.failLow, c.bounds.failHigh
+	}
+	if !c.arithmetic {
+		low, high, least, most = math.Log(low), math.Log(high), math.Log(least), math.Log(most)
+	}
+	inside := min(low-least, most-high)
+	switch {
+	case high < least:
+		inside = high - least
+	case low > most:
+		inside = most - low
+	}
+	if c.not {
+		return -inside
+	}
+	return inside
 }

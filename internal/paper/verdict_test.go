@@ -239,6 +239,40 @@ func TestSeveralPairs(t *testing.T) {
 
 // TestUndecided: intervals that are too wide decide nothing, and the verdict says how
 // many blocks would.
+// TestDecidingPair: of several pairs the report shows the one nearest to failing the
+// claim, also where the relation asks for a range, or for a difference that may be 0.
+func TestDecidingPair(t *testing.T) {
+	three := func(a, b, c float64) *Results {
+		m := &made{}
+		for i, v := range []float64{a, b, c} {
+			values := around(v)
+			m.add(cellOf(string(rune('a'+i))), throughput, append(values[i+1:], values[:i+1]...)...) // so that the ratios vary
+		}
+		return m.add(cellOf("d"), throughput, around(100)...).results()
+	}
+	all := on("a", "b", "c")
+	anyOf := func(c *Claim) { c.Holds = holdsAny }
+	for name, c := range map[string]struct {
+		claim   Claim
+		results *Results
+		want    string
+	}{
+		"less: the one with the least loss":         {claimOf("less", all, on("d")), three(50, 90, 70), "b"},
+		"similar: the one that differs most":        {with(claimOf("indistinguishable", all, on("d")), func(c *Claim) { c.Within = 0.5 }), three(101, 100, 120), "c"},
+		"difference: the one nearest to 0":          {with(claimOf("less", all, on("d")), func(c *Claim) { c.Measure = differenceMeasure }), three(90, 70, 50), "a"},
+		"contradicted: the one that shows it best":  {claimOf("less", all, on("d")), three(150, 90, 300), "c"},
+		"any: the one that shows the relation best": {with(claimOf("less", all, on("d")), anyOf), three(90, 50, 150), "b"},
+	} {
+		v := judge(nil, c.claim, c.results)
+		if len(v.Pairs) != 3 {
+			t.Fatalf("%s: %d pairs, not 3", name, len(v.Pairs))
+		}
+		if got := v.Pairs[v.Deciding].Left.Network; got != c.want {
+			t.Errorf("%s: %s decides, not %s (%s)", name, got, c.want, v.Outcome)
+		}
+	}
+}
+
 func TestUndecided(t *testing.T) {
 	c := claimOf("greater", on("a"), on("b"))
 	m := (&made{}).add(cellOf("a"), throughput, 1.3e9, 0.9e9, 1.5e9, 0.95e9).add(cellOf("b"), throughput, 1e9, 1e9, 1e9, 1e9)

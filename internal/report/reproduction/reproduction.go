@@ -121,7 +121,7 @@ func OursWords(v paper.Verdict) string {
 	if len(v.Pairs) == 0 {
 		return missingWords(v)
 	}
-	p := telling(v)
+	p := v.Pairs[v.Deciding]
 	s := pairValue(p)
 	if len(v.Pairs) > 1 {
 		n := 0
@@ -144,28 +144,6 @@ func OursWords(v paper.Verdict) string {
 	return s
 }
 
-// telling is the pair on which the verdict hangs: one that contradicts, else one
-// that is undecided, else the one whose interval is nearest to not showing it.
-func telling(v paper.Verdict) paper.Pair {
-	for _, w := range []paper.Outcome{paper.Contradicted, paper.Undecided} {
-		if v.Outcome == paper.Reproduced {
-			break // of a claim about most
-		}
-		for _, p := range v.Pairs {
-			if p.Outcome == w {
-				return p
-			}
-		}
-	}
-	least := v.Pairs[0]
-	for _, p := range v.Pairs {
-		if math.Abs(math.Log(p.Value.Value)) < math.Abs(math.Log(least.Value.Value)) {
-			least = p
-		}
-	}
-	return least
-}
-
 // pairValue is left / right with its interval.
 func pairValue(p paper.Pair) string {
 	format := func(v float64) string { return strconv.FormatFloat(v, 'g', 3, 64) }
@@ -183,12 +161,15 @@ func pairValue(p paper.Pair) string {
 // pairName says which pair it is, by what differs between its cells and by what
 // differs between the pairs.
 func pairName(v paper.Verdict, p paper.Pair) string {
-	s := p.Left.Network
+	s, by := p.Left.Network, " / "
+	if v.Claim.Difference() {
+		by = " minus "
+	}
 	if p.Right != nil && p.Right.Network != p.Left.Network {
-		s += " / " + p.Right.Network
+		s += by + p.Right.Network
 	}
 	if p.Right != nil && p.Right.Profile != p.Left.Profile {
-		s += ", " + p.Left.Profile + " / " + p.Right.Profile
+		s += ", " + p.Left.Profile + by + p.Right.Profile
 	}
 	for _, q := range v.Pairs {
 		if q.Left.Traffic() != p.Left.Traffic() {

@@ -39,8 +39,8 @@ func reproduction() paper.Reproduction {
 		Publication: paper.Publication{ID: "made", Title: "A <study>", Authors: []string{"A", "B"}, Year: 2026, PublishedIn: "a journal"},
 		Cut:         true, Confidence: 0.95, Blocks: 5, Dir: "results/made", Version: "test",
 		Verdicts: []paper.Verdict{
-			{Claim: claim("slower", "It is slower."), Outcome: paper.Reproduced, Pairs: []paper.Pair{pair(paper.Reproduced, interval(1.4, 1.5, 1.6)), pair(paper.Reproduced, interval(1.1, 1.2, 1.3))}},
-			{Claim: known, Outcome: paper.Contradicted, Pairs: []paper.Pair{pair(paper.Reproduced, interval(1.4, 1.5, 1.6)), pair(paper.Contradicted, interval(0.7, 0.8, 0.9))}},
+			{Claim: claim("slower", "It is slower."), Outcome: paper.Reproduced, Pairs: []paper.Pair{pair(paper.Reproduced, interval(1.4, 1.5, 1.6)), pair(paper.Reproduced, interval(1.1, 1.2, 1.3))}, Deciding: 1},
+			{Claim: known, Outcome: paper.Contradicted, Pairs: []paper.Pair{pair(paper.Reproduced, interval(1.4, 1.5, 1.6)), pair(paper.Contradicted, interval(0.7, 0.8, 0.9))}, Deciding: 1},
 			{Claim: claim("surprising", "It surprises."), Outcome: paper.Contradicted, Pairs: []paper.Pair{pair(paper.Contradicted, interval(0.7, 0.8, 0.9))}},
 			{Claim: claim("open", "It is open."), Outcome: paper.Undecided, Pairs: []paper.Pair{pair(paper.Undecided, interval(0.9, 1.1, 1.3))}, MoreBlocks: 7},
 			{Claim: claim("absent", "It is elsewhere."), Outcome: paper.NotMeasurable, Missing: []paper.Missing{{What: "weave", Why: "this cnibench has no network weave"}, {What: "x", Why: "unsupported here: kernel has no x"}}},
