@@ -30,8 +30,10 @@ const (
 	budgetStarved   = 2.0
 	budgetBlocks    = 4
 	budgetMeasuring = 0.8
-	// budgetExplaining is for papers with claims that only explaining windows decide.
-	budgetExplaining = ", explain_every: 2"
+	// budgetExplaining is for papers with claims that only explaining windows decide, and
+	// budgetUnexplained for those of which nothing is read in explaining windows.
+	budgetExplaining  = ", explain_every: 2"
+	budgetUnexplained = ", explain_seconds: 0"
 )
 
 // budgetMark is in the name of a campaign that was made for a time budget, between the
@@ -46,8 +48,11 @@ func PaperKnown() paper.Known {
 // budgetCampaign is the text of a paper's campaign for a time budget.
 func budgetCampaign(p paper.Paper, budget time.Duration) ([]byte, error) {
 	explaining := ""
-	if slices.ContainsFunc(p.Claims, explained) {
+	switch {
+	case slices.ContainsFunc(p.Claims, explained):
 		explaining = budgetExplaining
+	case !slices.ContainsFunc(p.Metrics(), readBesideSlices):
+		explaining = budgetUnexplained
 	}
 	seconds := budgetSeconds
 	if slices.ContainsFunc(p.Used, func(c result.Cell) bool { return c.BackgroundStreams > 0 }) {
@@ -71,6 +76,13 @@ func budgetCampaign(p paper.Paper, budget time.Duration) ([]byte, error) {
 // explained reports whether a claim is about what only explaining windows read.
 func explained(c paper.Claim) bool {
 	return strings.Contains(c.Metric, "_component_seconds_") || slices.ContainsFunc(unit.NodeMetrics(), func(m unit.Metric) bool { return m.Name == c.Metric })
+}
+
+// readBesideSlices reports whether a metric is not one of a sample's own: probes read it,
+// or it is a cost that a report makes of what they read.
+func readBesideSlices(metric string) bool {
+	_, own := unit.FindMetric(metric)
+	return !own
 }
 
 // shortDuration is "10m" and not "10m0s".

@@ -9,6 +9,35 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
+// TestBudgetExplainsWhatIsCompared: a time budget goes to explaining windows only as far as
+// a claim or a table of the study needs them.
+func TestBudgetExplainsWhatIsCompared(t *testing.T) {
+	for id, want := range map[string]struct {
+		seconds float64
+		every   int
+	}{
+		"dakic2024":   {0, 8},   // throughput and latency alone
+		"volpert2022": {0.3, 8}, // a table of CPU time, which is shown and not judged
+		"qi2020":      {0.3, 2}, // claims about the CPU time in parts of the kernel
+	} {
+		p, err := loadPaper(id, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := budgetCampaign(p, 10*time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := campaign.Parse(id, text, known())
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", id, err, text)
+		}
+		if s := c.Sampling; s.ExplainSeconds != want.seconds || s.ExplainEvery != want.every {
+			t.Errorf("%s: windows of %g s in every %d blocks, not of %g s in every %d", id, s.ExplainSeconds, s.ExplainEvery, want.seconds, want.every)
+		}
+	}
+}
+
 // A sample of a program that ends on its own takes that program's time, whatever the
 // campaign's sampling asks for. All others take at least what the sampling asks for.
 func TestSampleTime(t *testing.T) {
