@@ -95,7 +95,8 @@ func (r *run) batchKey(first plan.Slot) (key [32]byte) {
 // noise of slices within a typical sample is to be about as large as what the campaign
 // aims at; the rest is between blocks. It is the same for all cells: one slice that
 // the hypervisor interrupted in the first block says nothing about its cell. It depends on
-// the records of the first block alone, so that a resumed run takes the same.
+// the records of the first block alone, so that a resumed run takes the same. A time budget
+// bounds it: more blocks of fewer slices give a narrower interval than few long blocks.
 func (r *run) slicesOf(slot plan.Slot) int {
 	if r.Sampling.Slices > 0 {
 		return r.Sampling.Slices
@@ -105,7 +106,34 @@ func (r *run) slicesOf(slot plan.Slot) int {
 	}
 	typical := median(slices.Collect(maps.Values(r.spread)))
 	n := math.Ceil(math.Pow(typical/r.Sampling.TargetRelativeHalfwidth, 2))
-	return int(min(max(n, fewestSlices), mostSlices))
+	return int(max(min(n, mostSlices, r.slicesInBudget()), fewestSlices))
+}
+
+// slicesInBudget is the number of slices of a sample with which blocksInBudget blocks, or as
+// many as the campaign asks for, fit into its time budget.
+func (r *run) slicesInBudget() float64 {
+	if r.Sampling.MaxSeconds <= 0 {
+		return mostSlices
+	}
+	blocks := min(max(blocksInBudget, r.Plan.MinBlocks), max(1, r.Plan.MaxBlocks))
+	one, two := r.Sampling, r.Sampling
+	one.Slices, two.Slices = 1, 2
+	one.MinBlocks, two.MinBlocks = blocks, blocks
+	var slice, rest time.Duration // of one block: a slice of each cell, and all else
+	for _, c := range r.Plan.Cells {
+		if r.unsupported[c] || !r.of.has(c) {
+			continue
+		}
+		if sliced := SlicedTime(one, c); sliced > 0 {
+			each := SlicedTime(two, c) - sliced
+			slice += each
+			rest += sliced - each - Overhead // connections are opened side by side
+		} else {
+			rest += r.Sampling.Warmup() + r.Sampling.Window() + Overhead
+		}
+	}
+	block := r.Sampling.MaxSeconds / float64(r.of.number()) / float64(blocks)
+	return (block - rest.Seconds()) / max(slice, time.Nanosecond).Seconds()
 }
 
 // noteSpread keeps by how much a first block's slices differ, as a share: the median
