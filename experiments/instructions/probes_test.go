@@ -11,6 +11,7 @@ import (
 // TestProbesInVM counts what the probes cost of throughput: all together under 1 %,
 // sampling under 3 %.
 func TestProbesInVM(t *testing.T) {
+	labtest.Long(t)
 	m := vm.ForTests(t)
 	labtest.Tool(t, "/usr/lib/cni/bridge", "containernetworking-plugins")
 	p := probePlan{Network: "flannel/vxlan", Blocks: 2, Packets: 9600, Sets: probeSets(), Rules: 100} // more than a quarter of a second: samples are read in it

@@ -142,7 +142,7 @@ func TestLiveReportOfAKilledRun(t *testing.T) {
 	t.Parallel()
 	s := newSurvivor(t)
 	before := labtest.TakeTrace(t, s.ours)
-	s.write(growing(30, 8))
+	s.write(growing(12, 8))
 	run := s.start(s.command("run", s.campaign(), "--out", s.out, "--live"))
 	address := run.liveURL(t)
 	watchLive(t.Context(), t, address, func(now live.Status) bool { return now.Version > 0 })

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -356,65 +357,97 @@ func hit(rules map[string]uint64, pattern string) (packets uint64) {
 	return packets
 }
 
-// TestEveryNetworkHasServices sends the native engine's traffic through the
-// services of every network that has some, as a campaign does, and reaches both
-// backends of one that has a pod of each node.
+// TestEveryNetworkHasServices sends the native engine's traffic through the services of
+// every network that has some, as a campaign does, and reaches both backends of one that
+// has a pod of each node. The proxies take turns, so that each network has one of them.
 func TestEveryNetworkHasServices(t *testing.T) {
+	turn := 0
+	all := catalog.List()
 	eachProxy(t, func(t *testing.T, p network.ServiceProxy) {
-		l := New(options(newRunner(t), stateDir(t)))
-		var all []result.Cell
-		for _, n := range catalog.List() {
-			all = append(all, serviceCells(n.Name, p.Name, 10)...)
+		if p.Family != "" {
+			haveServices(t, p, all, familyOf(p))
+			return
 		}
-		unsupported, err := l.Build(t.Context(), all)
+		var some []network.Network
+		for i, n := range all {
+			if i%proxiesForAll == turn%proxiesForAll || slices.Contains(everyProxy(), n.Name) {
+				some = append(some, n)
+			}
+		}
+		turn++
+		haveServices(t, p, some, everyProxy())
+	})
+}
+
+// TestEveryNetworkHasServicesByEveryProxy does it for every pair of them.
+func TestEveryNetworkHasServicesByEveryProxy(t *testing.T) {
+	labtest.Long(t)
+	eachProxy(t, func(t *testing.T, p network.ServiceProxy) {
+		if p.Family == "" {
+			haveServices(t, p, catalog.List(), everyProxy())
+		}
+	})
+}
+
+// proxiesForAll is how many proxies, which any network can have, take turns.
+const proxiesForAll = 3
+
+// everyProxy are networks that have services by every proxy for all networks.
+func everyProxy() []string { return []string{"bridge", "calico/direct"} }
+
+// haveServices builds networks with services by a proxy and sends traffic through them.
+// Those that are wanted must have some.
+func haveServices(t *testing.T, p network.ServiceProxy, networks []network.Network, want []string) {
+	t.Helper()
+	l := New(options(newRunner(t), stateDir(t)))
+	var all []result.Cell
+	for _, n := range networks {
+		all = append(all, serviceCells(n.Name, p.Name, 10)...)
+	}
+	unsupported, err := l.Build(t.Context(), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	with := map[string][]result.Cell{}
+	for _, cell := range all {
+		n, err := catalog.Find(cell.Network)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() {
-			if err := l.Close(t.Context()); err != nil {
-				t.Error(err)
+		if reason := unsupported[cell]; reason != "" {
+			why := p.Family != "" && strings.Contains(reason, "they are of the networks "+p.Family) || n.NoServices != "" && strings.Contains(reason, n.NoServices) || n.NoInterHost != "" && strings.Contains(reason, n.NoInterHost)
+			if !why && !n.HostNetwork && !strings.HasPrefix(reason, "kernel has no ") && !strings.HasPrefix(reason, "this machine has no ") {
+				t.Errorf("%s %s: %s", cell.Network, cell.Path, reason)
 			}
-		}()
-		with := map[string][]result.Cell{}
-		for _, cell := range all {
-			n, err := catalog.Find(cell.Network)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if reason := unsupported[cell]; reason != "" {
-				why := p.Family != "" && strings.Contains(reason, "they are of the networks "+p.Family) || n.NoServices != "" && strings.Contains(reason, n.NoServices) || n.NoInterHost != "" && strings.Contains(reason, n.NoInterHost)
-				if !why && !n.HostNetwork && !strings.HasPrefix(reason, "kernel has no ") && !strings.HasPrefix(reason, "this machine has no ") {
-					t.Errorf("%s %s: %s", cell.Network, cell.Path, reason)
+			continue
+		}
+		with[cell.Network] = append(with[cell.Network], cell)
+	}
+	t.Run("networks", func(t *testing.T) { // the lab stays until all of them are through
+		for name, some := range with {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel() // each has a cluster of its own, and starting agents is most of it
+				for _, cell := range some {
+					for _, test := range []string{"tcp_crr", "udp_rr"} {
+						carry(t, l, cell, test, 20*time.Millisecond)
+					}
 				}
-				continue
-			}
-			with[cell.Network] = append(with[cell.Network], cell)
-		}
-		t.Run("networks", func(t *testing.T) { // the lab stays until all of them are through
-			for name, some := range with {
-				t.Run(name, func(t *testing.T) {
-					t.Parallel() // each has a cluster of its own, and starting agents is most of it
-					for _, cell := range some {
-						for _, test := range []string{"tcp_crr", "udp_rr"} {
-							carry(t, l, cell, test, 20*time.Millisecond)
-						}
-					}
-					if p.AtSockets == nil && p.Family == "" { // the others are the same on each network, and shown above
-						reachesBoth(t, l.clusters[keyOf(some[0])])
-					}
-				})
-			}
-		})
-		want := []string{"bridge", "calico/direct"}
-		if p.Family != "" {
-			want = familyOf(p)
-		}
-		for _, name := range want {
-			if with[name] == nil {
-				t.Errorf("%s has no services by %s", name, p.Name)
-			}
+				if p.AtSockets == nil && p.Family == "" { // the others are the same on each network, and shown above
+					reachesBoth(t, l.clusters[keyOf(some[0])])
+				}
+			})
 		}
 	})
+	for _, name := range want {
+		if with[name] == nil {
+			t.Errorf("%s has no services by %s", name, p.Name)
+		}
+	}
 }
 
 // reachesBoth asks a service with a pod of the asking one's node and one of the other
