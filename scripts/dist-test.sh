@@ -10,7 +10,11 @@
 #   report on a recorded result run there; no file is left when the deb is removed
 #
 #   scripts/dist-test.sh           all of it
-#   scripts/dist-test.sh -quick    all but the last: what .ci/run does
+#   scripts/dist-test.sh -quick    all but the last
+#
+# In CI (CNIBENCH_CI=1) other checks run beside it, and the three minutes are the CPU time of
+# the two commands: their time on the clock, which is printed, depends on the other checks too.
+# For the same reason samples may fail there (status 4).
 #
 # DIST_ROOT names an existing Debian root to install into, in place of a new one.
 # Mounts are in a namespace of their own and end with the script.
@@ -85,6 +89,7 @@ fi
 root=${DIST_ROOT:-$work/root}
 if [ -z "${DIST_ROOT:-}" ]; then
 	if ! command -v debootstrap >/dev/null; then
+		[ -z "${CNIBENCH_CI:-}" ] || fail "no debootstrap"
 		echo "dist-test: installing is skipped: no debootstrap"
 		exit 0
 	fi
@@ -116,16 +121,34 @@ rm -rf "$root/tmp/recorded"
 cp -r internal/result/testdata/v1 "$root/tmp/recorded"
 quietly "apt-get update" in_root apt-get update -q
 
-# A new user's two commands.
+# cpu sets used to the CPU time of all commands that have ended, in seconds.
+cpu() {
+	times >"$work/times"
+	used=$(awk -F '[ms ]+' 'NR == 2 { printf "%d", 60 * ($1 + $3) + $2 + $4 }' "$work/times")
+}
+# measures is cnibench run, with the status of failed samples where those may fail.
+measures() {
+	local status=0
+	in_root sh -c 'cd /tmp && cnibench run --for 20s' || status=$?
+	[ "$status" = 0 ] || { [ "$status" = 4 ] && [ -n "${CNIBENCH_CI:-}" ]; }
+}
+
+# A new user's two commands, at the usual priority.
+chrt --other --pid 0 $$ || true
 begin=$SECONDS
+cpu
+before=$used
 quietly "apt-get install of the deb" in_root apt-get install -y -q /tmp/cnibench.deb
 installed=$SECONDS
-quietly "cnibench run" in_root sh -c 'cd /tmp && cnibench run --for 20s'
+quietly "cnibench run" measures
 took=$((SECONDS - begin))
+cpu
+used=$((used - before))
 grep -q 'compared with the bare host' "$work/log" || { cat "$work/log" >&2; fail "the run ends without a summary"; }
-grep -A 8 'compared with the bare host' "$work/log"
+grep -A 9 'compared with the bare host' "$work/log"
+echo "dist-test: from the deb to the summary: two commands, $took s ($((installed - begin)) s of them installing), $used s of CPU time"
+if [ -n "${CNIBENCH_CI:-}" ]; then took=$used; fi
 [ "$took" -lt 180 ] || fail "from the deb to the summary it took $took s, want less than 180"
-echo "dist-test: from the deb to the summary: two commands, $took s ($((installed - begin)) s of them installing)"
 
 [ "$(in_root cnibench version)" = "cnibench v$version" ] || fail "cnibench version is $(in_root cnibench version), want v$version"
 # doctor's status says whether this machine can measure.

@@ -13,9 +13,9 @@ set -euo pipefail
 run=(containernetworking-plugins iproute2 iptables nftables ethtool procps)
 # Only for tests: a browser for the report, Mininet to compare the lab with, an
 # emulator for another kernel (whose package the tests fetch and unpack), jq for the
-# examples of docs/data.md (pandas and DuckDB for these come from PyPI, venv.sh), and what
-# build-hpcc.sh compiles with.
-test=(chromium mininet bridge-utils qemu-system-x86 busybox-static kmod jq python3-venv gcc libc6-dev make)
+# examples of docs/data.md (pandas and DuckDB for these come from PyPI, venv.sh), what
+# build-hpcc.sh compiles with, and debootstrap for the root that dist-test.sh installs into.
+test=(chromium mininet bridge-utils qemu-system-x86 busybox-static kmod jq python3-venv gcc libc6-dev make debootstrap)
 # A C compiler, which the race detector is linked by.
 race=(gcc libc6-dev)
 

@@ -45,11 +45,11 @@ func cleanCommand(stdout, stderr io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clean",
 		Short: "delete what a killed run left in a cluster",
-		Long: `clean deletes the namespaces of runs that do not go on any more, and waits until
-they are gone: runs of this machine whose process has ended, and runs of others (also
-of other pods on one node) whose Lease does not change while clean looks at it for two
-minutes. The next run on the cluster deletes those of this machine at once, and those of
-others when it ends.
+		Long: `clean deletes the namespaces of runs that have ended, and waits until they are gone. A
+run of this machine has ended if its process has. The run of another machine, or of
+another pod on one node, has ended if its Lease does not change while clean watches it
+for two minutes. The next run on the cluster also deletes them: those of this machine at
+once, those of others when it ends.
 
 With --namespace it deletes what such runs left in that namespace, and keeps the
 namespace.`,

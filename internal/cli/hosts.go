@@ -35,10 +35,10 @@ kill, reset does.`,
 		name, short, done string
 		do                func(*baremetal.Testbed, context.Context) error
 	}{
-		{"bootstrap", "ask every host whether it can be used, and put back what a killed run left", "the hosts can be used", (*baremetal.Testbed).Bootstrap},
+		{"bootstrap", "check that every host can be used, and restore the settings that a killed run changed", "the hosts can be used", (*baremetal.Testbed).Bootstrap},
 		{"deploy", "copy this program to client and server", "cnibench is on client and server", (*baremetal.Testbed).Deploy},
-		{"destroy", "remove what was copied and put all settings back", "the hosts are as they were", putBack},
-		{"reset", "as destroy, after a run that was killed", "the hosts are as they were", putBack},
+		{"destroy", "remove what was copied and restore all settings", "the hosts are as they were", putBack},
+		{"reset", "like destroy, after a killed run", "the hosts are as they were", putBack},
 	} {
 		cmd.AddCommand(hostStep(stderr, step.name, step.short, step.done, step.do))
 	}

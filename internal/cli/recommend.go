@@ -85,16 +85,22 @@ func recommendCommand(stdout io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "recommend DIR",
 		Short: "recommend a network and profile for a goal, and how certain that is",
-		Long: `recommend answers from the records of a campaign which network, with which
-profile, to take. It names the networks that are tied with it, what it costs at most
-to be wrong, and the measurement that would settle it. It answers "undecided" unless
-all others are worse.
+		Long: `recommend reads the records of a campaign and names the network to take, and the
+profile. It also names the networks that are tied with it, what it costs at most to be
+wrong, and the measurement that would settle it. It answers "undecided" unless all
+others are worse.
 
-bandwidth is throughput, latency the mean round trip, cpu the cost of the same work;
-balanced takes the network whose largest loss, compared with the best of each of these,
-is smallest. There are no weights. hpc is the time that a parallel job takes: its mix
-of operations is in the file that --profile names, and their times are measured ones or
-predicted from the round trips of tcp_rr. The rules are in docs/recommend.md.`,
+The goals:
+
+    bandwidth  throughput
+    latency    the mean round trip
+    cpu        the CPU cost of the same work
+    balanced   the network whose largest loss, compared with the best of each of the
+               three, is smallest; there are no weights
+    hpc        the time of a parallel job. The file that --profile names has its mix of
+               operations. Their times are measured, or predicted from tcp_rr
+
+The rules are in docs/recommend.md.`,
 		Example: `  cnibench recommend results/latest --for bandwidth
   cnibench recommend results/latest --for latency --message-bytes 64 --protocol tcp
   cnibench recommend results/latest --for hpc --profile examples/jobs/spectral.yaml`,

@@ -59,8 +59,8 @@ undecided (with the number of blocks that would decide it), not measured (the ti
 budget left it out) or not measurable here (with the reason).
 
 "cnibench list papers" lists the studies. Before it starts, reproduce lists the claims
-that this testbed can decide. With --for, it measures with short samples the cells of
-as many claims as fit into that time. It stops measuring cells whose claims are decided.
+that this testbed can decide. With --for, it uses short samples, and measures the cells
+of as many claims as fit into that time. It stops measuring cells whose claims are decided.
 --dry-run prints the plan and the time. --from measures nothing: it compares the
 records of any campaign with the study.`,
 		Example: `  cnibench reproduce volpert2022 --for 10m

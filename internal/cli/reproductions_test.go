@@ -213,9 +213,9 @@ func studyText(r paper.Reproduction) string {
 	for _, name := range slices.Sorted(maps.Keys(r.Untaken)) {
 		fmt.Fprintf(&b, "\nProfile %s did not take effect: %s.\n", name, escaped(strings.Join(r.Untaken[name], "; ")))
 	}
-	b.WriteString("\n| claim | kind | published | ours | verdict |\n|---|---|---|---|---|\n")
+	b.WriteString("\n| claim | verdict | ours | published | kind |\n|---|---|---|---|---|\n")
 	for _, v := range r.Verdicts {
-		fmt.Fprintf(&b, "%s | %s | %s | %s | %s |\n", verdictRow(v), v.Claim.Kind, escaped(v.Claim.Published), escaped(reproduction.OursWords(v)), v.Outcome)
+		fmt.Fprintf(&b, "%s | %s | %s | %s | %s |\n", verdictRow(v), v.Outcome, escaped(reproduction.OursWords(v)), escaped(v.Claim.Published), v.Claim.Kind)
 	}
 	var known []string
 	for _, v := range r.Verdicts {

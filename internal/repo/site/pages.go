@@ -82,7 +82,7 @@ var link = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)\s]*)?\)`)
 func (s *site) addDocument(name, text string) error {
 	var errs []error
 	text = outsideBlocks(text, func(line string) string {
-		return link.ReplaceAllStringFunc(line, func(found string) string {
+		return link.ReplaceAllStringFunc(wholeWords(line), func(found string) string {
 			m := link.FindStringSubmatch(found)
 			if strings.Contains(m[1], ":") {
 				return found
@@ -137,6 +137,29 @@ func (s *site) addFolder(name string) error {
 	}
 	s.pages[page] = []byte(text)
 	return nil
+}
+
+// A flag, code that needs no escape in HTML or Markdown, and the end of a percentage.
+var (
+	flag    = regexp.MustCompile(`(^| )(--?[a-z][a-z-]*)`)
+	code    = regexp.MustCompile("`([^`<>&*\\\\|]+)`")
+	percent = regexp.MustCompile(`([0-9]) %`)
+)
+
+// wholeWords keeps a browser from ending a line inside a flag, or in a table before a %:
+// "-- context" is no flag.
+func wholeWords(line string) string {
+	line = code.ReplaceAllStringFunc(line, func(span string) string {
+		text := strings.Trim(span, "`")
+		if !flag.MatchString(text) {
+			return span
+		}
+		return "<code>" + flag.ReplaceAllString(text, `$1<span class="flag">$2</span>`) + "</code>"
+	})
+	if strings.HasPrefix(line, "|") {
+		line = percent.ReplaceAllString(line, "$1\u00a0%")
+	}
+	return line
 }
 
 // outsideBlocks applies f to each line that is in no block of code.

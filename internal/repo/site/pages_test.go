@@ -101,3 +101,18 @@ func TestNavigation(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestWholeWords: flags in code are marked, and percentages in tables have no end of a line in
+// them; other code and other text stay as they are.
+func TestWholeWords(t *testing.T) {
+	for line, want := range map[string]string{
+		"| `cnibench run --context NAME` | `-q` |": "| <code>cnibench run <span class=\"flag\">--context</span> NAME</code> | <code><span class=\"flag\">-q</span></code> |",
+		"`results/latest`, --long and `a | b --c`": "`results/latest`, --long and `a | b --c`",
+		"`tcp-drop-5-gigabit` of 3 %":              "`tcp-drop-5-gigabit` of 3 %",
+		"| 8632 (0.11 %) |":                        "| 8632 (0.11\u00a0%) |",
+	} {
+		if got := wholeWords(line); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}

@@ -145,7 +145,7 @@ func needsWords(c comparison.Comparison) string {
 	if n.BaseToo {
 		sides = "a new base and the next run must have about " + long + " each"
 	}
-	return fmt.Sprintf("To decide %s at %g %%, %s, if change and noise stay what they are.", which, 100*c.Threshold, sides)
+	return fmt.Sprintf("To decide %s at %g %%, %s, if change and noise stay the same.", which, 100*c.Threshold, sides)
 }
 
 // comparedBy says which figures were compared.
@@ -158,11 +158,11 @@ func comparedBy(c comparison.Comparison) string {
 	}
 	switch byEfficiency {
 	case len(c.Cells):
-		return "Compared are efficiencies: what changed on the machine itself cancels out."
+		return "Efficiencies are compared: a change of the machine itself cancels out."
 	case 0:
-		return "Compared are absolute values, because one side has no baseline: a change of the machine itself is in them."
+		return "Absolute values are compared, because one side has no baseline: they include a change of the machine itself."
 	}
-	return fmt.Sprintf("Compared are efficiencies, from which the machine's own change cancels; of %s, baselines among them, the absolute values.", report.Count(len(c.Cells)-byEfficiency, "cell", "cells"))
+	return fmt.Sprintf("Efficiencies are compared: a change of the machine itself cancels out. For %s, baselines included, absolute values are compared.", report.Count(len(c.Cells)-byEfficiency, "cell", "cells"))
 }
 
 // comparisonSituations is a document of nothing but the situations of a comparison.

@@ -170,8 +170,8 @@ func TestComparisonSaysHowLongTheNextRunMustBe(t *testing.T) {
 	}
 	for want, cells := range map[string][]comparison.Cell{
 		"": {open(nil), compared(reporttest.CellOf("host", "tcp_rr", 64), 1, 1, 0.01, comparison.Same)},
-		"To decide 2 undecided cells at 3 %, the next run must have about 40 blocks (about 160 s), if change and noise stay what they are.":               {open(&comparison.Needs{Blocks: 12, Seconds: 48}), open(&comparison.Needs{Blocks: 40, Seconds: 160})},
-		"To decide 1 of 2 undecided cells at 3 %, a new base and the next run must have about 1,200 blocks each, if change and noise stay what they are.": {open(nil), open(&comparison.Needs{Blocks: 1200, BaseToo: true})},
+		"To decide 2 undecided cells at 3 %, the next run must have about 40 blocks (about 160 s), if change and noise stay the same.":               {open(&comparison.Needs{Blocks: 12, Seconds: 48}), open(&comparison.Needs{Blocks: 40, Seconds: 160})},
+		"To decide 1 of 2 undecided cells at 3 %, a new base and the next run must have about 1,200 blocks each, if change and noise stay the same.": {open(nil), open(&comparison.Needs{Blocks: 1200, BaseToo: true})},
 	} {
 		if got := needsWords(comparison.Comparison{Confidence: 0.95, Threshold: 0.03, Cells: cells}); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -50,8 +50,7 @@ func WriteJSON(w io.Writer, in report.Input) error {
 // cost goes, and what other choices of the same campaign came to.
 func Write(w io.Writer, in report.Input, opt screen.Options) error {
 	d, sc := report.New(in), screen.New(opt)
-	lines := sc.Wrap(d.Title(), "", "")
-	lines[0] = sc.Bold(lines[0])
+	lines := sc.Title(d.Title())
 	lines = append(lines, sc.Wrap(d.Summary(), "", "")...)
 	for _, m := range section.Unexplained(d) {
 		lines = append(lines, sc.Wrap(m, "! ", "  ")...)
@@ -61,11 +60,7 @@ func Write(w io.Writer, in report.Input, opt screen.Options) error {
 		lines = append(lines, sc.Wrap("Nothing to explain: no network has a cost that was measured.", "", "")...)
 	}
 	for _, e := range all {
-		lines = append(lines, "")
-		title := sc.Wrap(fmt.Sprintf("%s, %s", d.Name(e.Network), e.Where), "", "")
-		for _, l := range title {
-			lines = append(lines, sc.Bold(l))
-		}
+		lines = append(append(lines, ""), sc.Title(fmt.Sprintf("%s, %s", d.Name(e.Network), e.Where))...)
 		lines = append(lines, sc.Wrap(e.Words, "", "")...)
 		if t := explainTable(e); t != nil {
 			lines = append(append(lines, ""), sc.Table(*t)...)

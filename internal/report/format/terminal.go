@@ -18,8 +18,7 @@ import (
 // in words what they cannot show.
 func writeLong(w io.Writer, d *report.Document, opt screen.Options) error {
 	sc := screen.New(opt)
-	lines := sc.Wrap(d.Title(), "", "")
-	lines[0] = sc.Bold(lines[0])
+	lines := sc.Title(d.Title())
 	lines = append(lines, sc.Wrap(d.Summary(), "", "")...)
 	for _, m := range section.Missing(d) {
 		lines = append(lines, sc.Wrap(m, "", "")...)

@@ -25,8 +25,7 @@ func writeTerminal(w io.Writer, d *report.Document, opt screen.Options) error {
 		return writeLong(w, d, opt)
 	}
 	sc := screen.New(opt)
-	head := sc.Wrap(section.Headline(d), "", "")
-	head[0] = sc.Bold(head[0])
+	head := sc.Title(section.Headline(d))
 	if line := section.SettingLine(d); line != "" {
 		head = append(head, sc.Fit(line, "", 3)...)
 	}

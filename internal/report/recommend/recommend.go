@@ -38,11 +38,11 @@ func Write(w io.Writer, r rank.Recommendation, env *result.Environment, asJSON b
 	sc := screen.New(opt)
 	var lines []string
 	for i, s := range recommendation(d, r) {
-		wrapped := sc.Wrap(s, "", "")
 		if i == 0 {
-			wrapped[0] = sc.Bold(wrapped[0])
+			lines = sc.Title(s)
+			continue
 		}
-		lines = append(lines, wrapped...)
+		lines = append(lines, sc.Wrap(s, "", "")...)
 	}
 	lines = append(append(lines, ""), sc.Table(*recommendTable(d, r))...)
 	lines = append(lines, sc.Wrap(recommendNote(d, r), "", "")...)

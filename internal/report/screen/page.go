@@ -10,8 +10,7 @@ import (
 // WritePage writes a page for a terminal.
 func WritePage(w io.Writer, p page.Page, opt Options) error {
 	sc := New(opt)
-	lines := sc.Wrap(p.Title, "", "")
-	lines[0] = sc.Bold(lines[0])
+	lines := sc.Title(p.Title)
 	lines = append(lines, sc.Wrap(p.Summary, "", "")...)
 	for _, s := range p.Sections {
 		lines = append(lines, "", sc.Bold(sc.Say(s.Title)))

@@ -228,6 +228,15 @@ func (sc Screen) bar(share float64, n int) string {
 // Bold is s in bold, where the screen has colours.
 func (sc Screen) Bold(s string) string { return sc.SGR("1", s) }
 
+// Title is the lines of a title, each in bold.
+func (sc Screen) Title(s string) []string {
+	lines := sc.Wrap(s, "", "")
+	for i, l := range lines {
+		lines[i] = sc.Bold(l)
+	}
+	return lines
+}
+
 // shade colours a bar by the efficiency that it shows. The colours say no more
 // than the figures beside them.
 func (sc Screen) shade(s string, step int) string {

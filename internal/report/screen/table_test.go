@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/report/page"
@@ -16,6 +17,19 @@ func TestBreakAfter(t *testing.T) {
 	} {
 		if to, used := breakAfter(tab, widths, c.from, c.room); to != c.to || used != c.used {
 			t.Errorf("from %d in %d columns: to %d with %d, want %d with %d", c.from, c.room, to, used, c.to, c.used)
+		}
+	}
+}
+
+// A title that takes several lines is bold in all of them.
+func TestTitle(t *testing.T) {
+	got := New(Options{Width: 80, Color: true}).Title(strings.Repeat("word ", 20))
+	if len(got) != 2 {
+		t.Fatalf("%d lines: %q", len(got), got)
+	}
+	for _, l := range got {
+		if !strings.HasPrefix(l, "\x1b[1m") || !strings.HasSuffix(l, "\x1b[0m") {
+			t.Errorf("not bold: %q", l)
 		}
 	}
 }
