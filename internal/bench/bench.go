@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -148,7 +149,9 @@ type run struct {
 	// spread is by how much a cell's slices differ in the first block, as a share,
 	// drains the longest that one took beyond its length.
 	spread map[result.Cell]float64
-	drains map[result.Cell]time.Duration
+	// mostExplained is how many blocks may have explaining windows.
+	mostExplained int
+	drains        map[result.Cell]time.Duration
 	// retired are the cells that need no more samples: settled or unsupported.
 	// A settled baseline is still measured with the cells that are compared with it; an
 	// unsupported cell never is.
@@ -173,7 +176,7 @@ type run struct {
 }
 
 func newRun(o Options) *run {
-	return &run{Options: o, spread: map[result.Cell]float64{}, drains: map[result.Cell]time.Duration{}, retired: map[result.Cell]bool{}, unsupported: map[result.Cell]bool{},
+	return &run{Options: o, mostExplained: math.MaxInt, spread: map[result.Cell]float64{}, drains: map[result.Cell]time.Duration{}, retired: map[result.Cell]bool{}, unsupported: map[result.Cell]bool{},
 		cannot: map[result.Cell]bool{}, slots: map[string]slotState{}, tools: map[string]map[string]string{}}
 }
 
@@ -224,6 +227,7 @@ func (r *run) summary(env result.Environment) Summary {
 // a resumed run takes those of the run before.
 func (r *run) blocks(ctx context.Context) error {
 	begin := time.Now()
+	r.boundExplaining()
 	for n := 1; n <= r.Plan.MaxBlocks; n++ {
 		slots := r.block(n)
 		if len(slots) == 0 {

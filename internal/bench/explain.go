@@ -3,15 +3,48 @@ package bench
 import (
 	"context"
 	"errors"
+	"math"
+	"time"
 
+	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
+// explainShare is the part of a time budget that explaining windows may take.
+const explainShare = 1. / 3
+
+// explainTime is what the explaining window of one sample takes, with what begins and ends it.
+func explainTime(s campaign.Sampling) time.Duration {
+	return explainWarmup(s) + s.Explain() + 2*Overhead
+}
+
+func explainWarmup(s campaign.Sampling) time.Duration { return min(s.Warmup(), s.Explain()/2) }
+
 // explains reports whether the samples of a block have explaining windows.
 func (r *run) explains(block int) bool {
 	every := max(1, r.Sampling.ExplainEvery)
-	return r.Sampling.Explain() > 0 && !r.noProbes() && (block-1)%every == 0
+	return r.Sampling.Explain() > 0 && !r.noProbes() && (block-1)%every == 0 && (block-1)/every < r.mostExplained
+}
+
+// boundExplaining keeps explaining windows within their share of the time budget: they tell
+// where a cost arises, and the other blocks tell what it is.
+func (r *run) boundExplaining() {
+	r.mostExplained = math.MaxInt
+	cells := 0
+	for _, c := range r.Plan.Cells {
+		if !r.unsupported[c] && r.of.has(c) && SlicedTime(r.Sampling, c) > 0 {
+			cells++
+		}
+	}
+	if r.Sampling.MaxSeconds <= 0 || r.Sampling.Explain() <= 0 || cells == 0 {
+		return
+	}
+	one := float64(cells) * explainTime(r.Sampling).Seconds()
+	r.mostExplained = int(explainShare * r.Sampling.MaxSeconds / float64(r.of.number()) / one)
+	if r.mostExplained == 0 && !r.noProbes() {
+		r.Observer.Say("probes are not read: their windows take %.0f s, more than a third of the time budget", one)
+	}
 }
 
 // explainBatch reads the probes in a window of each sample's traffic apart from its
@@ -30,7 +63,7 @@ func (r *run) explainBatch(ctx context.Context, tries []*slicedTry) {
 func (r *run) explain(ctx context.Context, t *slicedTry) error {
 	s := &t.sample
 	r.idle(ctx, s.Block, t.ends)
-	p := workload.Params{Cell: s.Cell, Warmup: min(r.Sampling.Warmup(), r.Sampling.Explain()/2), Window: r.Sampling.Explain(), Token: newToken(), SharedClock: t.ends.SharedClock}
+	p := workload.Params{Cell: s.Cell, Warmup: explainWarmup(r.Sampling), Window: r.Sampling.Explain(), Token: newToken(), SharedClock: t.ends.SharedClock}
 	readAgain := r.watchNodes(ctx, s, t.ends)
 	server, client, err := r.traffic(ctx, p, t.try)
 	if rawErr := r.saveRaw(s, server, client); rawErr != nil {

@@ -78,7 +78,7 @@ func SlicedTime(s campaign.Sampling, c result.Cell) time.Duration {
 	if s.Explain() > 0 {
 		blocks, every := max(1, s.MinBlocks), max(1, s.ExplainEvery)
 		explained := (blocks + every - 1) / every
-		all += (s.Warmup() + s.Explain() + 2*Overhead) * time.Duration(explained) / time.Duration(blocks)
+		all += explainTime(s) * time.Duration(explained) / time.Duration(blocks)
 	}
 	return all
 }
@@ -116,9 +116,11 @@ func (r *run) slicesInBudget() float64 {
 		return mostSlices
 	}
 	blocks := min(max(blocksInBudget, r.Plan.MinBlocks), max(1, r.Plan.MaxBlocks))
+	every := max(1, r.Sampling.ExplainEvery)
+	explained := min((blocks+every-1)/every, r.mostExplained)
 	one, two := r.Sampling, r.Sampling
 	one.Slices, two.Slices = 1, 2
-	one.MinBlocks, two.MinBlocks = blocks, blocks
+	one.ExplainSeconds, two.ExplainSeconds = 0, 0
 	var slice, rest time.Duration // of one block: a slice of each cell, and all else
 	for _, c := range r.Plan.Cells {
 		if r.unsupported[c] || !r.of.has(c) {
@@ -128,6 +130,9 @@ func (r *run) slicesInBudget() float64 {
 			each := SlicedTime(two, c) - sliced
 			slice += each
 			rest += sliced - each - Overhead // connections are opened side by side
+			if r.Sampling.Explain() > 0 {
+				rest += explainTime(r.Sampling) * time.Duration(explained) / time.Duration(blocks)
+			}
 		} else {
 			rest += r.Sampling.Warmup() + r.Sampling.Window() + Overhead
 		}

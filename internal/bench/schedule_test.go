@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -95,3 +96,43 @@ func TestSlicesInBudget(t *testing.T) {
 		}
 	}
 }
+
+// Explaining windows take at most a third of a time budget; without one there are as many as
+// the campaign asks for.
+func TestExplainingInBudget(t *testing.T) {
+	sampling := campaign.Sampling{SliceSeconds: 0.02, WarmupSeconds: 0.5, ExplainSeconds: 0.3, ExplainEvery: 8}
+	const windows = 18 * 0.75 // seconds of one block
+	for name, c := range map[string]struct {
+		maxSeconds float64
+		want       []int // blocks of the first 20
+	}{
+		"no budget":           {0, []int{1, 9, 17}},
+		"the quickstart":      {86, []int{1, 9}},
+		"one":                 {3 * windows, []int{1}},
+		"less than its third": {3*windows - 1, nil},
+	} {
+		var said sayings
+		r := newRun(Options{Sampling: sampling, Observer: &said})
+		r.Sampling.MaxSeconds = c.maxSeconds
+		for i := range 18 {
+			r.Plan.Cells = append(r.Plan.Cells, result.Cell{Workload: "tcp_rr", Link: "unshaped", MessageBytes: 64, Streams: 1, MTU: i})
+		}
+		r.boundExplaining()
+		var got []int
+		for block := 1; block <= 20; block++ {
+			if r.explains(block) {
+				got = append(got, block)
+			}
+		}
+		if !slices.Equal(got, c.want) || (len(said) > 0) != (c.want == nil) {
+			t.Errorf("%s: blocks %v, want %v; it said %q", name, got, c.want, said)
+		}
+	}
+}
+
+// sayings is an observer that keeps the lines for people.
+type sayings []string
+
+func (*sayings) Begin(int, int)                {}
+func (*sayings) Sampled(result.Sample, int)    {}
+func (s *sayings) Say(format string, _ ...any) { *s = append(*s, format) }
