@@ -65,6 +65,7 @@ func List() []network.Network {
 		docker.Overlay(),
 		docker.OverlayReal(),
 		host.Singularity(),
+		host.Charliecloud(),
 		cilium.Native(),
 		cilium.NativePolicy(),
 		cilium.VXLAN(),
