@@ -66,6 +66,7 @@ func List() []network.Network {
 		docker.OverlayReal(),
 		host.Singularity(),
 		host.Charliecloud(),
+		host.Apptainer(),
 		cilium.Native(),
 		cilium.NativePolicy(),
 		cilium.VXLAN(),

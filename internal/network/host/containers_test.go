@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/network"
 )
 
@@ -52,11 +53,42 @@ func TestImageIsThisMachines(t *testing.T) {
 	}
 }
 
+// TestApptainerCommandLine: apptainer gets the command line of its manual. A substitute runs the
+// program without a container, and programs keep this one's PATH, which Apptainer replaces.
+func TestApptainerCommandLine(t *testing.T) {
+	bin := t.TempDir()
+	const substitute = `#!/bin/sh
+[ "$1" = --silent ] && [ "$2" = exec ] && [ "$3" = --userns ] && [ "$4" = --no-home ] && [ "$5" = --bind ] && [ -d "$7" ] || exit 9
+for folder in $(echo "$6" | tr , ' '); do [ -d "$folder" ] && [ -d "$7$folder" ] || exit 8; done
+shift 7
+PATH=/usr/bin:/bin exec "$@"
+`
+	if err := os.WriteFile(filepath.Join(bin, "apptainer"), []byte(substitute), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := bin + ":" + os.Getenv("PATH")
+	t.Setenv("PATH", path)
+	if err := apptainerTool().Probe(); err != nil {
+		t.Error(err)
+	}
+	argv, err := apptainer(nodeWithImage(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := exec.NewRunner()
+	defer r.Close()
+	got, err := r.Run(t.Context(), exec.Cmd{Argv: append(argv, "sh", "-c", `echo "$PATH"`)})
+	if err != nil || strings.TrimSpace(string(got.Stdout)) != path {
+		t.Errorf("PATH is %q, want %s (%v)", got.Stdout, path, err)
+	}
+}
+
 // TestContainersThatAreNotInstalled: the reason has the cure.
 func TestContainersThatAreNotInstalled(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for want, n := range map[string]network.Network{
 		"ch-run is not installed: apt-get install charliecloud-runtime": Charliecloud(),
+		"apptainer is not installed: ":                                  Apptainer(),
 	} {
 		if err := n.Needs[0].Probe(); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", n.Name, err, want)
