@@ -104,9 +104,12 @@ type Network struct {
 	// all pods, those of other nodes too. It runs on all nodes after the ADDs.
 	// May be nil.
 	PodsAdded func(ctx context.Context, self Node, nodes []Node, pods []Pod) error
-	// Wrap goes before the argv of every program at a place of this network,
-	// which may be in namespaces of its own, in addition to the network's.
-	Wrap []string
+	// Wrap gives what goes before the argv of every program at a place on a node: it may
+	// put the program into namespaces of its own, in addition to the network's. May be nil.
+	Wrap func(self Node) ([]string, error)
+	// Unprivileged: what Wrap starts has no rights over the node's network, although the
+	// lab is root. The lab then lets it choose a congestion control.
+	Unprivileged bool
 	// Cgroup is done to a cgroup that the programs at the places of one node
 	// run in, where it is not nil: the lab makes one for each node then. What it
 	// gives is closed when the lab goes, so such a network cannot be kept.

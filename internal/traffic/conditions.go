@@ -12,13 +12,20 @@ const (
 	CPUsApart = "apart"
 )
 
+// DatagramBuffer is the receive buffer that a run asks for, for each flow of datagrams, bytes.
+// Without CAP_NET_ADMIN the kernel gives at most net.core.rmem_max. SO_RCVBUF then reads twice
+// what was given (socket(7)).
+const DatagramBuffer = 4 << 20
+
 // The names of conditions in a report.
 const (
 	// ConditionCongestionControl is the algorithm in force on the sockets of a run.
 	ConditionCongestionControl = "congestion_control"
-	// ConditionReceiveBuffer is SO_RCVBUF in force, bytes, where a run sets it.
+	// ConditionReceiveBuffer is SO_RCVBUF in force, bytes, where a run sets it; of several
+	// flows the last one's.
 	ConditionReceiveBuffer = "receive_buffer_bytes"
-	// ConditionScheduling is the scheduling policy of a pinned half's threads.
+	// ConditionScheduling is the scheduling policy of a pinned half's threads, and their nice
+	// value unless that is 0: "batch, nice 10".
 	ConditionScheduling = "scheduling"
 )
 

@@ -135,17 +135,14 @@ func (s *seen) forget(w uint64) {
 	s.top = w
 }
 
-// wantedBuffer is asked of the kernel for the datagrams that wait on a socket.
-const wantedBuffer = 4 << 20
-
 // tuneUDP prepares a flow's socket: room for bursts, beyond the limit of
 // ordinary users where the kernel lets us.
 func tuneUDP(fd int) error {
 	for _, o := range []struct{ force, plain int }{{unix.SO_RCVBUFFORCE, unix.SO_RCVBUF}, {unix.SO_SNDBUFFORCE, unix.SO_SNDBUF}} {
-		if unix.SetsockoptInt(fd, unix.SOL_SOCKET, o.force, wantedBuffer) == nil {
+		if unix.SetsockoptInt(fd, unix.SOL_SOCKET, o.force, DatagramBuffer) == nil {
 			continue
 		}
-		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, o.plain, wantedBuffer); err != nil {
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, o.plain, DatagramBuffer); err != nil {
 			return err
 		}
 	}

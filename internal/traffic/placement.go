@@ -179,23 +179,34 @@ func (r *run) noteSocket(fd int) error {
 	}
 	r.noteAlgorithm(algorithm)
 	if r.cfg.Sliced && r.cfg.Test == TCPStream {
-		size, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
-		if err != nil {
-			return fmt.Errorf("SO_RCVBUF: %w", err)
-		}
-		r.note(ConditionReceiveBuffer, strconv.Itoa(size))
+		return r.noteBuffer(fd)
 	}
 	return nil
 }
 
-// noteScheduling keeps the policy of the calling thread.
+// noteBuffer keeps a socket's receive buffer.
+func (r *run) noteBuffer(fd int) error {
+	size, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
+	if err != nil {
+		return fmt.Errorf("SO_RCVBUF: %w", err)
+	}
+	r.note(ConditionReceiveBuffer, strconv.Itoa(size))
+	return nil
+}
+
+// noteScheduling keeps the policy of the calling thread, and its nice value unless that is 0.
 func (r *run) noteScheduling() {
 	attr, err := unix.SchedGetAttr(0, 0)
 	if err != nil {
 		return // what is not known is absent
 	}
 	names := map[uint32]string{unix.SCHED_NORMAL: "normal", unix.SCHED_BATCH: "batch", unix.SCHED_IDLE: "idle", unix.SCHED_FIFO: "fifo", unix.SCHED_RR: "round-robin"}
-	if name, known := names[attr.Policy]; known {
-		r.note(ConditionScheduling, name)
+	name, known := names[attr.Policy]
+	if !known {
+		return
 	}
+	if attr.Nice != 0 {
+		name += fmt.Sprintf(", nice %d", attr.Nice)
+	}
+	r.note(ConditionScheduling, name)
 }

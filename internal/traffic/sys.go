@@ -88,16 +88,30 @@ func own(index int, cpus []int) error {
 // takes wishes (Linux 6.12 and later), nanoseconds.
 const batchSlice = 1_000_000
 
+// setScheduling is sched_setattr(2) of the calling thread; older kernels take no wish.
+func setScheduling(attr unix.SchedAttr) error {
+	err := unix.SchedSetAttr(0, &attr, 0)
+	if errors.Is(err, unix.EINVAL) {
+		attr.Runtime = 0
+		err = unix.SchedSetAttr(0, &attr, 0)
+	}
+	return err
+}
+
 // inBatches has the calling thread preempt nobody when it is woken (SCHED_BATCH).
 // Both ends of a stream on one CPU then work in turns of about a millisecond.
 // Otherwise the scheduler decides at each packet whether to switch, now so and now
 // so: streams of 1,472 bytes came in two speeds, a third apart.
 func inBatches() error {
 	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH, Runtime: batchSlice}
-	err := unix.SchedSetAttr(0, &attr, 0)
-	if errors.Is(err, unix.EINVAL) { // an older kernel
-		attr.Runtime = 0
-		err = unix.SchedSetAttr(0, &attr, 0)
+	err := setScheduling(attr)
+	if errors.Is(err, unix.EPERM) {
+		// A program under nice(1) needs a right to be less nice (CAP_SYS_NICE): it stays
+		// as nice as it is.
+		if now, errNow := unix.SchedGetAttr(0, 0); errNow == nil {
+			attr.Nice = now.Nice
+			err = setScheduling(attr)
+		}
 	}
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) {
 		return nil // a sandbox: the thread stays as it is
@@ -163,9 +177,12 @@ func closeNow(fd int) {
 // kernel would widen it over the first tenths of a second; while it is too small the
 // sender's queue fills and leaves in larger segments, which cost a third per byte.
 func wideWindow(fd int) {
-	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, windowBytes) != nil {
-		// Without the right to, as much as net.core.rmem_max allows; the record has the
-		// buffer in force.
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, windowBytes) == nil {
+		return
+	}
+	// Without the right to, as much as net.core.rmem_max allows, unless the socket has a wide
+	// one already, by net.ipv4.tcp_rmem; the record has the buffer in force.
+	if now, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF); err != nil || now < windowBytes {
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, windowBytes)
 	}
 }

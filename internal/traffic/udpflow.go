@@ -187,8 +187,10 @@ func (h *udpListener) receiveHello() error {
 	if err != nil {
 		return err
 	}
-	h.flows[index], err = openFlow(local, h.in.sender())
-	return err
+	if h.flows[index], err = openFlow(local, h.in.sender()); err != nil {
+		return err
+	}
+	return h.r.noteBuffer(h.flows[index])
 }
 
 // destination is the address that a datagram was sent to.
@@ -287,7 +289,7 @@ func (r *run) dialUDP(ctx context.Context, server netip.AddrPort) ([]int, error)
 			return fail(fmt.Errorf("open a flow: %w", err))
 		}
 		fds = append(fds, fd)
-		if err := tuneUDP(fd); err != nil {
+		if err := errors.Join(tuneUDP(fd), r.noteBuffer(fd)); err != nil {
 			return fail(fmt.Errorf("open a flow to %v: %w", server, err))
 		}
 		if e := connect(fd, addr); e != 0 {

@@ -115,9 +115,13 @@ func (MPI) Drive(Params, netip.AddrPort) (Program, error) { return Program{}, er
 func (MPI) Parse(Params, Output, Output) (Measurement, error) { return Measurement{}, errManyEnds }
 
 // mpiEnv is the environment of launchers and daemons. A user's own settings of an MPI
-// (~/.openmpi) do not count, and a threaded BLAS does not take the CPUs of other ranks.
+// (~/.openmpi) do not count, and a threaded BLAS does not take the CPUs of other ranks. The
+// root of a user namespace that has nobody else runs Open MPI as itself.
 func mpiEnv() []string {
-	return []string{"LC_ALL=C", "TMPDIR={dir}", "HOME={dir}", "SHELL=/bin/bash", "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1"}
+	return []string{
+		"LC_ALL=C", "TMPDIR={dir}", "HOME={dir}", "SHELL=/bin/bash", "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1",
+		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+	}
 }
 
 // Launch is the launcher, for the place of rank 0.

@@ -65,6 +65,8 @@ func List() []network.Network {
 		docker.Overlay(),
 		docker.OverlayReal(),
 		host.Singularity(),
+		host.Charliecloud(),
+		host.Apptainer(),
 		cilium.Native(),
 		cilium.NativePolicy(),
 		cilium.VXLAN(),

@@ -20,6 +20,8 @@ func Singularity() network.Network {
 		IPv6:        true,
 		Needs:       []netns.Feature{network.UnshareTool()},
 		// --kill-child: nothing of it outlives unshare, which dies with this program.
-		Wrap: []string{"unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc"},
+		Wrap: func(network.Node) ([]string, error) {
+			return []string{"unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc"}, nil
+		},
 	}
 }

@@ -39,6 +39,11 @@ func (c *cluster) joinCgroups() error {
 			return fmt.Errorf("cgroup: %w", err)
 		}
 		c.cgroups = append(c.cgroups, dir)
+		if c.network.Unprivileged && restricted {
+			if err := netns.AllowCongestionControls(dir); err != nil {
+				return fmt.Errorf("network %s: %w", c.spec.Network, err)
+			}
+		}
 		if c.network.Cgroup == nil {
 			continue
 		}

@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"strconv"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/traffic"
 )
 
 // algorithmSysctl is the congestion control of new sockets of a namespace.
@@ -45,6 +48,39 @@ func (p *planner) algorithmFor(cell result.Cell) string {
 		return ""
 	}
 	return cell.CongestionControl
+}
+
+// algorithmNeeded is the congestion control that a cell's programs must be given or allowed.
+func (p *planner) algorithmNeeded(cell result.Cell) string {
+	if n, err := p.find(cell.Network); err == nil && n.Unprivileged {
+		return cell.CongestionControl
+	}
+	return p.algorithmFor(cell)
+}
+
+// bufferDoubts say that unprivileged programs have less room for datagrams than the lab's
+// other programs, which are root's.
+func bufferDoubts(n network.Network, cell result.Cell) ([]string, error) {
+	if !n.Unprivileged || cell.Workload != traffic.UDPStream && cell.Workload != traffic.UDPRR {
+		return nil, nil
+	}
+	text, err := os.ReadFile("/proc/sys/net/core/rmem_max") // the whole machine's
+	if err != nil {
+		return nil, fmt.Errorf("receive buffers: %w", err)
+	}
+	most, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return nil, fmt.Errorf("receive buffers: net.core.rmem_max: %w", err)
+	}
+	return smallerThan(traffic.DatagramBuffer, most, cell.Network), nil
+}
+
+// smallerThan says so of the receive buffers that a machine gives to programs without rights.
+func smallerThan(wanted, most int, network string) []string {
+	if most >= wanted {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: its programs may ask for receive buffers of %d bytes, and those of the bare network have %d (receive_buffer_bytes): raise net.core.rmem_max, or expect more lost datagrams", network, most, wanted)}
 }
 
 // anyRestricted reports whether the machine allows one of the algorithms to its root alone.

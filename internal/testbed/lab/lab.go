@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -216,6 +217,10 @@ func (l *Lab) Ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) 
 	if err != nil {
 		return testbed.Ends{}, err
 	}
+	buffers, err := bufferDoubts(c.network, cell)
+	if err != nil {
+		return testbed.Ends{}, err
+	}
 	clientAddress, serverAddress := c.addressOf(from, cell.Family), c.addressOf(to, cell.Family)
 	target, port := serverAddress, uint16(0)
 	if from == to {
@@ -233,7 +238,7 @@ func (l *Lab) Ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) 
 	if err != nil {
 		return testbed.Ends{}, err
 	}
-	client.Doubts = append(client.Doubts, doubts...)
+	client.Doubts = slices.Concat(client.Doubts, doubts, buffers)
 	return testbed.Ends{Client: client, Server: server, ServerAddress: target, ServerPort: port, Proxied: c.network.Proxied != nil, SharedClock: true}, nil
 }
 

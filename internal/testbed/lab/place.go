@@ -107,11 +107,15 @@ func (l *Lab) agent(ctx context.Context, c *cluster, s site, role string) (*agen
 		delete(l.agents, id)
 		_ = a.Close() // it is dead; why it died was the answer to its last call
 	}
+	argv, err := c.argv(s, l.options.Agent)
+	if err != nil {
+		return nil, err
+	}
 	within := cmp.Or(l.options.Greeting, greetWithin)
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("no greeting within %v: see whether it is stopped: ps -eo pid,stat,args", within))
 	defer cancel()
 	a, err := agent.StartCmd(ctx, l.options.Runner, exec.Cmd{
-		Argv: slices.Concat(c.network.Wrap, l.options.Agent), NetNS: ns.Path, Cgroup: c.cgroup(s.node),
+		Argv: argv, NetNS: ns.Path, Cgroup: c.cgroup(s.node),
 		Env: []string{agent.Carriers(c.carriersOf(s, role))},
 	})
 	if err != nil {
@@ -119,4 +123,13 @@ func (l *Lab) agent(ctx context.Context, c *cluster, s site, role string) (*agen
 	}
 	l.agents[id] = a
 	return a, nil
+}
+
+// argv is that of a program at a site, as the network starts programs there.
+func (c *cluster) argv(s site, program []string) ([]string, error) {
+	if c.network.Wrap == nil {
+		return program, nil
+	}
+	wrap, err := c.network.Wrap(c.nodes[s.node-1])
+	return slices.Concat(wrap, program), err
 }

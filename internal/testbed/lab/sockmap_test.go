@@ -118,7 +118,8 @@ func transmit(t *testing.T, l *Lab, cell result.Cell, test string) {
 	carry(t, l, cell, test, 150*time.Millisecond)
 }
 
-func carry(t *testing.T, l *Lab, cell result.Cell, test string, window time.Duration) {
+// carry is transmit for longer, and gives what both ends say of it.
+func carry(t *testing.T, l *Lab, cell result.Cell, test string, window time.Duration) (client, server workload.Output) {
 	t.Helper()
 	ends, err := l.Ends(t.Context(), cell)
 	if err != nil {
@@ -126,13 +127,12 @@ func carry(t *testing.T, l *Lab, cell result.Cell, test string, window time.Dura
 	}
 	program := workload.Program{Timeout: time.Minute, Native: &traffic.Config{
 		Test: test, Token: "0123456789abcdef0123456789abcdef", MessageBytes: cmp.Or(cell.MessageBytes, 1000), Streams: 1,
-		Warmup: window / 6, Window: window, SharedClock: true, Direction: cell.Direction,
+		Warmup: window / 6, Window: window, SharedClock: true, Direction: cell.Direction, CongestionControl: cell.CongestionControl,
 	}}
 	var session agent.ServeResult
 	if err := ends.Server.Agent.Call(t.Context(), agent.MethodServe, agent.ServeParams{Program: program, Port: ends.ServerPort}, &session); err != nil {
 		t.Fatal(err)
 	}
-	var client, server workload.Output
 	drive := agent.DriveParams{Program: program, Server: netip.AddrPortFrom(ends.ServerAddress, session.Port).String()}
 	if err := ends.Client.Agent.Call(t.Context(), agent.MethodDrive, drive, &client); err != nil {
 		t.Fatalf("%s %s %s %s: %v", cell.Network, cell.Path, cell.Placement, test, err)
@@ -143,6 +143,7 @@ func carry(t *testing.T, l *Lab, cell result.Cell, test string, window time.Dura
 	if server.Native == nil || client.Native == nil {
 		t.Fatalf("%s %s: client %+v, server %+v", cell.Placement, test, client, server)
 	}
+	return client, server
 }
 
 // TestSockmapLeavesNothing: cgroups, programs and maps go with the lab, and a

@@ -124,7 +124,7 @@ func (p *planner) specs(cells []result.Cell) ([]state.Spec, map[result.Cell]stri
 			spec.Pods = []int{0, 0}
 			specs = append(specs, spec)
 		}
-		if a := p.algorithmFor(c); a != "" && !slices.Contains(specs[i].Algorithms, a) {
+		if a := p.algorithmNeeded(c); a != "" && !slices.Contains(specs[i].Algorithms, a) {
 			specs[i].Algorithms = append(specs[i].Algorithms, a)
 		}
 		for _, s := range ends {

@@ -19,6 +19,9 @@ import (
 // inVM names what only the kernel of the virtual machine has, of what real networks need.
 func inVM() string { return netns.Flowtable().Name }
 
+// notInCI names what CI cannot install.
+const notInCI = "apptainer"
+
 // realRows are the rows that docs/real.md must have of the real networks: of the lab's, and of
 // those of its Kubernetes; and the names of all that CI runs.
 func realRows(t *testing.T) (rows, run []string) {
@@ -27,6 +30,10 @@ func realRows(t *testing.T) (rows, run []string) {
 		where, test := "lab", "TestPodsReachEachOther"
 		if slices.ContainsFunc(n.Needs, func(f netns.Feature) bool { return f.Name == inVM() }) {
 			where, test = "virtual machine", "TestInVM"
+		}
+		if n.Kind == result.KindReal && slices.ContainsFunc(n.Needs, func(f netns.Feature) bool { return f.Name == notInCI }) {
+			rows = append(rows, fmt.Sprintf("| `%s` | nowhere | none |", n.Name))
+			continue
 		}
 		if n.Kind == result.KindReal && !result.IsLadderOnly(n.Name) {
 			rows, run = append(rows, fmt.Sprintf("| `%s` | %s | `%s` |", n.Name, where, test)), append(run, n.Name)
@@ -102,7 +109,7 @@ func TestRealNetworksRunHere(t *testing.T) {
 func needed(t *testing.T, n network.Network) {
 	for _, f := range n.Needs {
 		err := f.Probe()
-		if err == nil || f.Name == inVM() {
+		if err == nil || f.Name == inVM() || f.Name == notInCI {
 			continue
 		}
 		if labtest.CI() {
