@@ -259,10 +259,21 @@ func (r *run) blocks(ctx context.Context) error {
 			r.clock.wall += time.Since(blockBegin).Seconds()
 		}
 		r.blocksRun = n
+		if n == 1 {
+			r.sayOverrun(time.Since(begin).Seconds())
+		}
 		r.settle(n)
 	}
 	r.stopped = fmt.Sprintf("max_blocks (%d) is reached", r.Plan.MaxBlocks)
 	return nil
+}
+
+// sayOverrun says after the first block, which took so many seconds, that the blocks which
+// are always measured take longer than the time budget.
+func (r *run) sayOverrun(seconds float64) {
+	if all := seconds * float64(r.Plan.MinBlocks); r.Sampling.MaxSeconds > 0 && !r.explains(1) && all > r.Sampling.MaxSeconds/float64(r.of.number()) {
+		r.Observer.Say("%d blocks are always measured, and take about %.0f s: more than the time budget", r.Plan.MinBlocks, all)
+	}
 }
 
 // overBudget reports whether block n would overrun the time budget, taking it to

@@ -111,6 +111,20 @@ func TestCostsAbsent(t *testing.T) {
 	}
 }
 
+// The CPU time of slices needs no probe: 0.4 s of 0.5 s for 50,000 packets.
+func TestCostsWithoutProbes(t *testing.T) {
+	s := stattest.OKSample(stattest.CellOf("x"), 1, stattest.Metrics{"packets_per_second": 1e5, stattest.Throughput: 1e5 * 64 * 8, "client_cpu_seconds": 0.3, "server_cpu_seconds": 0.1})
+	half := 0.5
+	s.MeasuredSeconds = &half
+	got := absoluteOf(t, s)
+	if e, there := got["own_cpu_seconds_per_packet"]; !there || math.Abs(e.Value/(0.4/0.5/1e5)-1) > 1e-9 {
+		t.Errorf("own CPU time per packet: %v (%v)", e.Value, there)
+	}
+	if e, there := got["cpu_seconds_per_packet"]; there {
+		t.Errorf("the machine's CPU time, which nobody read: %v", e.Value)
+	}
+}
+
 // Idle readings of all blocks are taken together, each by its length.
 func TestIdleIsPooled(t *testing.T) {
 	a, b := probedSample(stattest.CellOf("x"), 1), probedSample(stattest.CellOf("x"), 2)

@@ -190,7 +190,7 @@ func (d *CellData) MeasuredNames() []string {
 	for name := range d.columns.metrics {
 		names[name] = true
 	}
-	if d.probed() {
+	if d.costed() {
 		for name := range d.derived {
 			names[name] = true
 		}
@@ -201,7 +201,7 @@ func (d *CellData) MeasuredNames() []string {
 // Series is a metric by block; blocks without it are left out, never 0.
 func (d *CellData) Series(metric string) []estimate.Point {
 	from, isDerived := d.derived[metric]
-	if isDerived && !d.probed() {
+	if isDerived && !d.costed() {
 		return nil
 	}
 	out := make([]estimate.Point, 0, len(d.OK))
@@ -221,8 +221,12 @@ func (d *CellData) Series(metric string) []estimate.Point {
 	return out
 }
 
-// probed reports whether any sample has a value of a probe.
-func (d *CellData) probed() bool { return len(d.Probes) > 0 }
+// costed reports whether any sample has what a cost is read from: a value of a probe, or the
+// CPU time of its slices.
+func (d *CellData) costed() bool {
+	_, sliced := d.columns.metrics["client_cpu_seconds"]
+	return sliced || len(d.Probes) > 0
+}
 
 func betterSides() map[string]unit.Better {
 	out := map[string]unit.Better{}
