@@ -117,7 +117,7 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// keep packs what claims and tables need of a run: no histograms, no series, no
+// keep packs what claims and tables need of a run: no histograms, no series, no ranks, no
 // output of tools.
 func keep(t *testing.T, from, to string) {
 	t.Helper()
@@ -143,7 +143,7 @@ func keep(t *testing.T, from, to string) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
 	for line := range strings.Lines(string(records)) {
-		text, err := without([]byte(line), "histogram", "series")
+		text, err := without([]byte(line), "histogram", "series", "job")
 		if err == nil {
 			_, err = w.Write(append(text, '\n'))
 		}
@@ -176,8 +176,8 @@ const reproductionsHead = `<!-- Made from recorded runs: go test ./internal/cli 
 
 Each study names the time of its records, the version of cnibench and the kernel. The part
 of its campaign that fits into the given time ran once, on one virtual machine with 2 CPUs
-on which nothing else was measured or built. All nodes were network namespaces of its one kernel, and both
-ends of a sample shared one CPU, so each figure is the cost of the path. Absolute values,
+on which nothing else was measured or built. All nodes were network namespaces of its one kernel. Both
+ends of a sample shared one CPU, so each figure is the cost of the path; the ranks of parallel jobs were on both CPUs. Absolute values,
 and everything that a NIC, a second machine or more CPUs contribute, are not reproduced;
 the shapes may be. Several streams, in particular, share the same CPU here.
 
@@ -193,7 +193,7 @@ Findings and numbers count; questions, related work and settings are only shown.
 // recordedWith is the command whose run is kept.
 func recordedWith(id string) string {
 	flags := map[string]string{
-		"volpert2022": "4m", "lim2020": "4m", "spiderpool-v0.8": "8m", "infrabuilder2024": "15m", "dakic2024": "20m --allow-host-tuning", "qi2020": "10m",
+		"volpert2022": "4m", "lim2020": "15m", "spiderpool-v0.8": "8m", "infrabuilder2024": "15m", "dakic2024": "20m --allow-host-tuning", "qi2020": "10m",
 	}
 	return "cnibench reproduce " + id + " --for " + flags[id]
 }
