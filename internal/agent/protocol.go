@@ -210,6 +210,15 @@ type Facts struct {
 	Routes []string `json:"routes,omitempty"`
 }
 
-// ConditionQdisc is the name of the queueing discipline of the device that an end
-// sends by, in a record's conditions.
-const ConditionQdisc = "qdisc"
+// The names of conditions that an agent reads, in a record.
+const (
+	// ConditionQdisc is the queueing discipline of the device that an end sends by.
+	ConditionQdisc = "qdisc"
+	// ConditionCores are the cores ("PACKAGE/CORE") of the CPUs that an end ran on, and
+	// ConditionNUMANodes their NUMA nodes.
+	ConditionCores     = "cores"
+	ConditionNUMANodes = "numa_nodes"
+	// ConditionMemoryLimit is the lowest limit of an end's cgroups, bytes; absent where
+	// there is none.
+	ConditionMemoryLimit = "memory_limit_bytes"
+)

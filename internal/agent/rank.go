@@ -89,6 +89,7 @@ func (s *server) rank(p RankParams) (RankResult, error) {
 	for name, value := range report.Conditions {
 		conditions[name] = value
 	}
+	s.locate(conditions, report.CPUs)
 	report.Conditions = conditions
 	return RankResult{Report: &report}, nil
 }

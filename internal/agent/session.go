@@ -90,6 +90,7 @@ func (s *server) serveNative(ctx context.Context, se *session, asked ServeParams
 		if err := errors.Join(err, w.close()); err != nil {
 			return workload.Output{}, err
 		}
+		s.locate(conditions, report.CPUs)
 		out := workload.Output{Native: &report, Conditions: conditions}
 		w.into(&out)
 		return out, nil
@@ -165,6 +166,7 @@ func (s *server) drive(life context.Context, p DriveParams) (workload.Output, er
 	if err := errors.Join(err, w.close()); err != nil {
 		return workload.Output{}, because(ctx, err)
 	}
+	s.locate(conditions, report.CPUs)
 	out := workload.Output{Native: &report, Conditions: conditions}
 	w.into(&out)
 	return out, nil

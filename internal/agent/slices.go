@@ -52,6 +52,7 @@ func (s *server) slices(life context.Context, p SlicesParams) (workload.Output, 
 	if err != nil {
 		return workload.Output{}, because(life, err)
 	}
+	s.locate(o.conditions, report.CPUs)
 	return workload.Output{Native: &report, Conditions: o.conditions}, nil
 }
 

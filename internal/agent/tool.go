@@ -81,6 +81,7 @@ func (s *server) startTool(ctx context.Context, p workload.Program, fill []strin
 		return nil, errors.Join(err, t.clean())
 	}
 	t.cpus, t.conditions = cpus, s.conditions(addressOf(fill))
+	s.locate(t.conditions, cpus)
 	// Stdout is drained to its end before Wait, and ctx kills the group.
 	user := toolUser()
 	env := t.env

@@ -116,6 +116,21 @@ func topologyOf(sys string, cpu int) topology {
 	return topology{read("physical_package_id") + "/" + core, node}
 }
 
+// Located names the cores ("PACKAGE/CORE") and the NUMA nodes that CPUs of a machine belong
+// to, each once. sys is its /sys. A machine that does not say has no nodes.
+func Located(sys string, cpus []int) (cores, nodes []string) {
+	for _, cpu := range cpus {
+		at := topologyOf(filepath.Join(sys, "devices/system"), cpu)
+		if !slices.Contains(cores, at.core) {
+			cores = append(cores, at.core)
+		}
+		if node := strings.TrimPrefix(at.node, "node"); node != "" && !slices.Contains(nodes, node) {
+			nodes = append(nodes, node)
+		}
+	}
+	return cores, nodes
+}
+
 // setAlgorithm sets the congestion control of a socket.
 func setAlgorithm(fd int, name string) error {
 	err := unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, name)
