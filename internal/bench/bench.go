@@ -271,8 +271,9 @@ func (r *run) blocks(ctx context.Context) error {
 // sayOverrun says after the first block, which took so many seconds, that the blocks which
 // are always measured take longer than the time budget.
 func (r *run) sayOverrun(seconds float64) {
-	if all := seconds * float64(r.Plan.MinBlocks); r.Sampling.MaxSeconds > 0 && !r.explains(1) && all > r.Sampling.MaxSeconds/float64(r.of.number()) {
-		r.Observer.Say("%d blocks are always measured, and take about %.0f s: more than the time budget", r.Plan.MinBlocks, all)
+	most := r.Sampling.MaxSeconds / float64(r.of.number())
+	if all := seconds * float64(r.Plan.MinBlocks); most > 0 && seconds > most/2 && all > most {
+		r.Observer.Say("%d blocks are always measured, which takes longer than the time budget of %g s: the first took %.0f s", r.Plan.MinBlocks, r.Sampling.MaxSeconds, seconds)
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
-// explainShare is the part of a time budget that explaining windows may take.
+// explainShare is the part of a time budget that explaining windows after those of the first
+// block may take, with these.
 const explainShare = 1. / 3
 
 // explainTime is what the explaining window of one sample takes, with what begins and ends it.
@@ -28,7 +29,7 @@ func (r *run) explains(block int) bool {
 }
 
 // boundExplaining keeps explaining windows within their share of the time budget: they tell
-// where a cost arises, and the other blocks tell what it is.
+// where a cost arises, and the other blocks tell what it is. The first block always has them.
 func (r *run) boundExplaining() {
 	r.mostExplained = math.MaxInt
 	cells := 0
@@ -41,10 +42,7 @@ func (r *run) boundExplaining() {
 		return
 	}
 	one := float64(cells) * explainTime(r.Sampling).Seconds()
-	r.mostExplained = int(explainShare * r.Sampling.MaxSeconds / float64(r.of.number()) / one)
-	if r.mostExplained == 0 && !r.noProbes() {
-		r.Observer.Say("probes are not read: their windows take %.0f s, more than a third of the time budget", one)
-	}
+	r.mostExplained = max(1, int(explainShare*r.Sampling.MaxSeconds/float64(r.of.number())/one))
 }
 
 // explainBatch reads the probes in a window of each sample's traffic apart from its

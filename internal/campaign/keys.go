@@ -192,6 +192,6 @@ func samplingKeys() []key {
 		{name: "explain_seconds", def: "0.3", kind: "length", bounds: bounds{Min: 0, Max: 3600}, example: "0.3",
 			doc: "Length of the separate windows in which probes of sliced samples are read, seconds. They are separate because probes disturb traffic or need a long window. 0 omits these windows."},
 		{name: "explain_every", def: "8", kind: "number of blocks", bounds: bounds{Min: 1, Max: 10_000}, example: "8",
-			doc: "How often these windows occur: in the first block, and again after every so many blocks. They take at most a third of max_seconds."},
+			doc: "How often these windows occur: in the first block, and again after every so many blocks. Those after the first block are left out where all would take more than a third of max_seconds."},
 	}
 }
