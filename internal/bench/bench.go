@@ -268,25 +268,6 @@ func (r *run) blocks(ctx context.Context) error {
 	return nil
 }
 
-// sayOverrun says after the first block, which took so many seconds, that the blocks which
-// are always measured take longer than the time budget.
-func (r *run) sayOverrun(seconds float64) {
-	most := r.Sampling.MaxSeconds / float64(r.of.number())
-	if all := seconds * float64(r.Plan.MinBlocks); most > 0 && seconds > most/2 && all > most {
-		r.Observer.Say("%d blocks are always measured, which takes longer than the time budget of %g s: the first took %.0f s", r.Plan.MinBlocks, r.Sampling.MaxSeconds, seconds)
-	}
-}
-
-// overBudget reports whether block n would overrun the time budget, taking it to
-// last as long as the mean of those before. The first MinBlocks are always run.
-func (r *run) overBudget(n int, begin time.Time) bool {
-	if r.Sampling.MaxSeconds <= 0 || n <= r.Plan.MinBlocks || r.blocksRun == 0 {
-		return false
-	}
-	spent := time.Since(begin).Seconds()
-	return spent+spent/float64(r.blocksRun) > r.Sampling.MaxSeconds/float64(r.of.number())
-}
-
 // noProbes reports that every probe is left out.
 func (r *run) noProbes() bool {
 	return !slices.ContainsFunc(probe.Names(), func(name string) bool { return !slices.Contains(r.WithoutProbes, name) })

@@ -3,17 +3,12 @@ package bench
 import (
 	"context"
 	"errors"
-	"math"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/workload"
 )
-
-// explainShare is the part of a time budget that explaining windows after those of the first
-// block may take, with these.
-const explainShare = 1. / 3
 
 // explainTime is what the explaining window of one sample takes, with what begins and ends it.
 func explainTime(s campaign.Sampling) time.Duration {
@@ -26,23 +21,6 @@ func explainWarmup(s campaign.Sampling) time.Duration { return min(s.Warmup(), s
 func (r *run) explains(block int) bool {
 	every := max(1, r.Sampling.ExplainEvery)
 	return r.Sampling.Explain() > 0 && !r.noProbes() && (block-1)%every == 0 && (block-1)/every < r.mostExplained
-}
-
-// boundExplaining keeps explaining windows within their share of the time budget: they tell
-// where a cost arises, and the other blocks tell what it is. The first block always has them.
-func (r *run) boundExplaining() {
-	r.mostExplained = math.MaxInt
-	cells := 0
-	for _, c := range r.Plan.Cells {
-		if !r.unsupported[c] && r.of.has(c) && SlicedTime(r.Sampling, c) > 0 {
-			cells++
-		}
-	}
-	if r.Sampling.MaxSeconds <= 0 || r.Sampling.Explain() <= 0 || cells == 0 {
-		return
-	}
-	one := float64(cells) * explainTime(r.Sampling).Seconds()
-	r.mostExplained = max(1, int(explainShare*r.Sampling.MaxSeconds/float64(r.of.number())/one))
 }
 
 // explainBatch reads the probes in a window of each sample's traffic apart from its

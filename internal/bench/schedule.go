@@ -109,38 +109,6 @@ func (r *run) slicesOf(slot plan.Slot) int {
 	return int(max(min(n, mostSlices, r.slicesInBudget()), fewestSlices))
 }
 
-// slicesInBudget is the number of slices of a sample with which blocksInBudget blocks, or as
-// many as the campaign asks for, fit into its time budget.
-func (r *run) slicesInBudget() float64 {
-	if r.Sampling.MaxSeconds <= 0 {
-		return mostSlices
-	}
-	blocks := min(max(blocksInBudget, r.Plan.MinBlocks), max(1, r.Plan.MaxBlocks))
-	every := max(1, r.Sampling.ExplainEvery)
-	explained := min((blocks+every-1)/every, r.mostExplained)
-	one, two := r.Sampling, r.Sampling
-	one.Slices, two.Slices = 1, 2
-	one.ExplainSeconds, two.ExplainSeconds = 0, 0
-	var slice, rest time.Duration // of one block: a slice of each cell, and all else
-	for _, c := range r.Plan.Cells {
-		if r.unsupported[c] || !r.of.has(c) {
-			continue
-		}
-		if sliced := SlicedTime(one, c); sliced > 0 {
-			each := SlicedTime(two, c) - sliced
-			slice += each
-			rest += sliced - each - Overhead // connections are opened side by side
-			if r.Sampling.Explain() > 0 {
-				rest += explainTime(r.Sampling) * time.Duration(explained) / time.Duration(blocks)
-			}
-		} else {
-			rest += r.Sampling.Warmup() + r.Sampling.Window() + Overhead
-		}
-	}
-	block := r.Sampling.MaxSeconds / float64(r.of.number()) / float64(blocks)
-	return (block - rest.Seconds()) / max(slice, time.Nanosecond).Seconds()
-}
-
 // noteSpread keeps by how much a first block's slices differ, as a share: the median
 // distance from their median, scaled to a standard deviation, which a few interrupted
 // slices do not change.

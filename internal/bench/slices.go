@@ -29,9 +29,6 @@ const (
 	firstSlices  = 10
 	fewestSlices = 8
 	mostSlices   = 50
-	// blocksInBudget is how many blocks a time budget is to hold, whatever the noise: with
-	// 12, Student's factor at 95 % is 2.20; with 5 it is 2.78.
-	blocksInBudget = 12
 	// betweenSlices is kept free after a slice, in addition to what its drain has taken in
 	// blocks before; firstDrain is that in the first.
 	betweenSlices = time.Millisecond

@@ -1,0 +1,85 @@
+package bench
+
+import (
+	"math"
+	"time"
+)
+
+// A campaign may have a time budget (sampling.max_seconds). It bounds the number of slices,
+// the explaining windows and the number of blocks.
+
+// blocksInBudget is how many blocks a time budget is to hold, whatever the noise: with
+// 12, Student's factor at 95 % is 2.20; with 5 it is 2.78.
+const blocksInBudget = 12
+
+// explainShare is the part of a time budget that explaining windows after those of the first
+// block may take, with these.
+const explainShare = 1. / 3
+
+// overBudget reports whether block n would overrun the time budget, taking it to
+// last as long as the mean of those before. The first MinBlocks are always run.
+func (r *run) overBudget(n int, begin time.Time) bool {
+	if r.Sampling.MaxSeconds <= 0 || n <= r.Plan.MinBlocks || r.blocksRun == 0 {
+		return false
+	}
+	spent := time.Since(begin).Seconds()
+	return spent+spent/float64(r.blocksRun) > r.Sampling.MaxSeconds/float64(r.of.number())
+}
+
+// sayOverrun says after the first block, which took so many seconds, that the blocks which
+// are always measured take longer than the time budget.
+func (r *run) sayOverrun(seconds float64) {
+	most := r.Sampling.MaxSeconds / float64(r.of.number())
+	if all := seconds * float64(r.Plan.MinBlocks); most > 0 && seconds > most/2 && all > most {
+		r.Observer.Say("%d blocks are always measured, which takes longer than the time budget of %g s: the first took %.0f s", r.Plan.MinBlocks, r.Sampling.MaxSeconds, seconds)
+	}
+}
+
+// slicesInBudget is the number of slices of a sample with which blocksInBudget blocks, or as
+// many as the campaign asks for, fit into its time budget.
+func (r *run) slicesInBudget() float64 {
+	if r.Sampling.MaxSeconds <= 0 {
+		return mostSlices
+	}
+	blocks := min(max(blocksInBudget, r.Plan.MinBlocks), max(1, r.Plan.MaxBlocks))
+	every := max(1, r.Sampling.ExplainEvery)
+	explained := min((blocks+every-1)/every, r.mostExplained)
+	one, two := r.Sampling, r.Sampling
+	one.Slices, two.Slices = 1, 2
+	one.ExplainSeconds, two.ExplainSeconds = 0, 0
+	var slice, rest time.Duration // of one block: a slice of each cell, and all else
+	for _, c := range r.Plan.Cells {
+		if r.unsupported[c] || !r.of.has(c) {
+			continue
+		}
+		if sliced := SlicedTime(one, c); sliced > 0 {
+			each := SlicedTime(two, c) - sliced
+			slice += each
+			rest += sliced - each - Overhead // connections are opened side by side
+			if r.Sampling.Explain() > 0 {
+				rest += explainTime(r.Sampling) * time.Duration(explained) / time.Duration(blocks)
+			}
+		} else {
+			rest += r.Sampling.Warmup() + r.Sampling.Window() + Overhead
+		}
+	}
+	block := r.Sampling.MaxSeconds / float64(r.of.number()) / float64(blocks)
+	return (block - rest.Seconds()) / max(slice, time.Nanosecond).Seconds()
+}
+
+// boundExplaining keeps explaining windows within their share of the time budget: they tell
+// where a cost arises, and the other blocks tell what it is. The first block always has them.
+func (r *run) boundExplaining() {
+	r.mostExplained = math.MaxInt
+	cells := 0
+	for _, c := range r.Plan.Cells {
+		if !r.unsupported[c] && r.of.has(c) && SlicedTime(r.Sampling, c) > 0 {
+			cells++
+		}
+	}
+	if r.Sampling.MaxSeconds <= 0 || r.Sampling.Explain() <= 0 || cells == 0 {
+		return
+	}
+	one := float64(cells) * explainTime(r.Sampling).Seconds()
+	r.mostExplained = max(1, int(explainShare*r.Sampling.MaxSeconds/float64(r.of.number())/one))
+}
