@@ -10,6 +10,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/cni"
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network/catalog"
 )
 
@@ -49,6 +50,19 @@ func cureOf(name string) string {
 		return installing + name
 	}
 	return built
+}
+
+// iptablesKernel is what the program iptables needs of the kernel: nf_tables, or the tables
+// of iptables-legacy, to which the program's name is a link then.
+func iptablesKernel() netns.Feature {
+	path, err := exec.LookPath("iptables")
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err == nil && strings.Contains(filepath.Base(path), "legacy") {
+		return netns.IPTables()
+	}
+	return netns.NFTables()
 }
 
 // BinDirs is where programs are looked for before PATH: the folder that the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -218,7 +219,7 @@ func needs(s Spec) []netns.Feature {
 	all := []netns.Feature{netns.Veth(), netns.Bridge(), netns.Cgroup2()}
 	switch s.KubeProxy {
 	case "iptables":
-		all = append(all, netns.IPTables(), netns.Conntrack())
+		all = append(all, iptablesKernel(), netns.Conntrack())
 	case "nftables":
 		all = append(all, netns.NFTables(), netns.Conntrack())
 	}
@@ -277,6 +278,9 @@ func (c *Cluster) makeCgroups() error {
 		return err
 	}
 	for _, root := range roots {
+		if err := passOn(filepath.Join(root, c.lab.Cgroup())); err != nil {
+			return err
+		}
 		for _, n := range c.lab.Nodes {
 			pods := filepath.Join(root, c.podsCgroup(n.Name))
 			if err := os.MkdirAll(pods, 0o755); err != nil {
@@ -303,6 +307,26 @@ func (c *Cluster) allowAlgorithms(path string) error {
 	}
 	defer dir.Close() // nothing was written
 	c.lab.Recorded().Algorithms = netns.AllowCongestionControls(dir) == nil
+	return nil
+}
+
+// passOn lets the cgroups in one of version 2 use all controllers that it may use: a kubelet
+// ends where its pods' cgroup lacks one. Hierarchies of version 1 have one controller each.
+func passOn(dir string) error {
+	may, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cgroup: %w", err)
+	}
+	var all []string
+	for _, controller := range strings.Fields(string(may)) {
+		all = append(all, "+"+controller)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(strings.Join(all, " ")), 0o644); err != nil {
+		return fmt.Errorf("cgroup: %w", err)
+	}
 	return nil
 }
 

@@ -28,7 +28,7 @@ func ciliums() []CNI {
 			Name: "cilium/" + m.name, Summary: "Cilium v1.18: " + m.summary, IPv6: m.ipv6, KubeProxy: m.kubeProxy,
 			Programs: []string{"cilium-agent", "cilium-operator", "cilium-cni", "cilium-bpf", "cilium-crds", "clang-19", "iptables", "ipset"},
 			Plugins:  []string{"cilium-cni"},
-			Needs:    append(m.needs, netns.BPFAtDevice(), netns.IPTables(), netns.IPSet(), netns.Conntrack()),
+			Needs:    append(m.needs, netns.BPFAtDevice(), iptablesKernel(), netns.IPSet(), netns.Conntrack()),
 			Objects:  func(ctx context.Context, c *Cluster) error { return c.ciliumObjects(ctx, m.settings) },
 			StartOnce: func(_ context.Context, c *Cluster) error {
 				return c.startCilium(c.Control(), "cilium-operator")

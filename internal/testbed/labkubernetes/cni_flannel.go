@@ -18,7 +18,7 @@ func flannels() []CNI {
 			Name: "flannel/" + backend, Summary: summary, IPv6: true,
 			Programs: []string{"cnibench-flanneld", "iptables"},
 			Plugins:  []string{"bridge", "host-local", "portmap"},
-			Needs:    append(needs, netns.IPTables()),
+			Needs:    append(needs, iptablesKernel()),
 			Objects:  func(ctx context.Context, c *Cluster) error { return c.flannelObjects(ctx, backend) },
 			StartNode: func(_ context.Context, c *Cluster, n *Node) error {
 				return c.startFlannel(n)

@@ -6,6 +6,7 @@
 package labkubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,8 @@ type Options struct {
 	Version string
 	// Kubeconfig is the file to write; "" is one in the lab's folder.
 	Kubeconfig string
+	// Patience is how long the start may take; 0: three minutes.
+	Patience time.Duration
 	// Tools are further files of the pods' image: published tools and what they read.
 	Tools []image.File
 }
@@ -50,13 +53,14 @@ type Spec struct {
 // KubeProxies are the ways of kube-proxy, and to do without it.
 func KubeProxies() []string { return []string{"iptables", "nftables", "none"} }
 
-// upTimeout bounds the whole start.
-const upTimeout = 3 * time.Minute
+// patience is how long the start may take unless a caller has more.
+const patience = 3 * time.Minute
 
 // Up brings a Kubernetes up, which runs until lab.Down. Where it fails nothing
 // is left of it, and the error has the end of what the program that failed said.
 func Up(ctx context.Context, o Options, spec Spec) (lab.Info, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, upTimeout, fmt.Errorf("the Kubernetes was not up after %s", upTimeout))
+	within := cmp.Or(o.Patience, patience)
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("the Kubernetes was not up after %s", within))
 	defer cancel()
 	c, err := newCluster(o, spec)
 	if err != nil {
