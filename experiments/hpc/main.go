@@ -31,6 +31,7 @@ import (
 	"github.com/cnibench/cnibench/internal/stat/estimate"
 	"github.com/cnibench/cnibench/internal/stat/summary"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
+	"github.com/cnibench/cnibench/internal/traffic"
 	"github.com/cnibench/cnibench/internal/unit"
 	"github.com/cnibench/cnibench/internal/workload"
 )
@@ -48,6 +49,7 @@ type asked struct {
 	blocks         int
 	window         time.Duration
 	cpus           string
+	algorithm      string
 	mpi            bool
 }
 
@@ -64,6 +66,7 @@ func main() {
 	flag.IntVar(&a.perNode, "ranks-per-node", 1, "how many of them are on one node")
 	flag.IntVar(&a.blocks, "blocks", 12, "how often each is measured")
 	flag.StringVar(&a.cpus, "cpus", result.CPUsApart, "where ranks run: apart, same or free")
+	flag.StringVar(&a.algorithm, "algorithm", traffic.Pairwise, "of the native all_to_all: pairwise or linear")
 	flag.BoolVar(&a.mpi, "mpi", true, "compare with Open MPI; false: Hockney's model only")
 	seconds := flag.Float64("seconds", 0.5, "how long each measurement is")
 	flag.Parse()
@@ -101,7 +104,7 @@ func measurements(a asked) []measurement {
 	}
 	for _, n := range jobSizes() {
 		c := at
-		c.Workload, c.Algorithm, c.MessageBytes, c.Ranks, c.RanksPerNode = "all_to_all", "pairwise", n, a.ranks, a.perNode
+		c.Workload, c.Algorithm, c.MessageBytes, c.Ranks, c.RanksPerNode = traffic.AllToAll, a.algorithm, n, a.ranks, a.perNode
 		all = append(all, measurement{cell: c})
 		if a.mpi {
 			all = append(all, measurement{cell: c, mpi: true})
@@ -181,12 +184,12 @@ func sample(ctx context.Context, l *lab.Lab, m measurement, window time.Duration
 func report(w io.Writer, a asked, analysis stat.Analysis) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if a.mpi {
-		fmt.Fprintf(w, "native all_to_all and Open MPI's MPI_Alltoall, %d ranks on pods of %s, %d blocks of %v:\n", a.ranks, a.network, a.blocks, a.window)
+		fmt.Fprintf(w, "native all_to_all (%s) and Open MPI's MPI_Alltoall, %d ranks on pods of %s, %d blocks of %v:\n", a.algorithm, a.ranks, a.network, a.blocks, a.window)
 		fmt.Fprintln(t, "message\tnative\tOpen MPI\tnative by Open MPI\tgoal")
 		for _, n := range jobSizes() {
 			cell := measurements(a)[0].cell
 			for _, m := range measurements(a) {
-				if m.cell.Workload == "all_to_all" && m.cell.MessageBytes == n {
+				if m.cell.Workload == traffic.AllToAll && m.cell.MessageBytes == n {
 					cell = m.cell
 				}
 			}

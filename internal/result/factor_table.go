@@ -270,7 +270,7 @@ func jobFactors() [5]Factor {
 		{Name: "algorithm", Of: func(c *Cell) any { return &c.Algorithm }, Order: Order{Column: 33, Words: 18, Filter: 22, Levels: 21, Key: 19},
 			Key: func() Key {
 				return Key{Kind: "algorithm", Default: "the workload's first", Example: "[ring, recursive_doubling]",
-					Doc: "How a workload with many ends does its operation. all_to_all: pairwise. all_gather and all_reduce: ring, recursive_doubling. barrier: dissemination, recursive_doubling. recursive_doubling requires a power of two of ranks."}
+					Doc: "How a workload with many ends does its operation. all_to_all: pairwise, linear. all_gather and all_reduce: ring, recursive_doubling. barrier: dissemination, recursive_doubling. recursive_doubling requires a power of two of ranks."}
 			},
 			Filter: "algorithm", Unsaid: "none"},
 		{Name: "ranks", Of: func(c *Cell) any { return &c.Ranks }, Order: Order{Column: 31, Words: 19, Filter: 21, Levels: 19, Key: 17},

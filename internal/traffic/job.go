@@ -24,6 +24,9 @@ const (
 const (
 	// Pairwise has each rank exchange with one other rank in each step.
 	Pairwise = "pairwise"
+	// Linear has each rank exchange with all others in one step, as MPI's libraries do with
+	// short messages.
+	Linear = "linear"
 	// Ring has each rank send to the next one and receive from the one before.
 	Ring = "ring"
 	// RecursiveDoubling doubles the distance of partners in each step; it needs a power
@@ -48,7 +51,7 @@ const (
 func JobAlgorithms(test string) (algorithms []string, ok bool) {
 	switch test {
 	case AllToAll:
-		return []string{Pairwise}, true
+		return []string{Pairwise, Linear}, true
 	case AllGather, AllReduce:
 		return []string{Ring, RecursiveDoubling}, true
 	case Barrier:

@@ -46,7 +46,12 @@ func scriptOf(cfg JobConfig) script {
 	switch cfg.Test {
 	case AllToAll:
 		s.sizes = [3]int{m * n, m * n, 0}
-		s.pairwise(cfg.Rank, n, m)
+		s.own = []part{{cfg.Rank * m, cfg.Rank * m, m}}
+		if cfg.Algorithm == Linear {
+			s.linear(cfg.Rank, n, m)
+		} else {
+			s.pairwise(cfg.Rank, n, m)
+		}
 	case AllGather:
 		s.sizes = [3]int{m, m * n, 0}
 		s.own = []part{{0, cfg.Rank * m, m}}
@@ -108,11 +113,22 @@ func (s *script) exchange(send, recv transfer) *step {
 // pairwise is all_to_all in n-1 steps: in step k each rank sends to the one k after it
 // and receives from the one k before it.
 func (s *script) pairwise(rank, n, m int) {
-	s.own = []part{{rank * m, rank * m, m}}
 	for k := 1; k < n; k++ {
 		to, from := (rank+k)%n, (rank-k+n)%n
 		s.exchange(transfer{peer: to, buf: input, off: to * m, n: m}, transfer{peer: from, buf: output, off: from * m, n: m})
 	}
+}
+
+// linear is all_to_all in one step: each rank sends to all others, beginning with the one
+// after it, and receives from all.
+func (s *script) linear(rank, n, m int) {
+	st := step{}
+	for k := 1; k < n; k++ {
+		to, from := (rank+k)%n, (rank-k+n)%n
+		st.send = append(st.send, transfer{peer: to, buf: input, off: to * m, n: m})
+		st.recv = append(st.recv, transfer{peer: from, buf: output, off: from * m, n: m})
+	}
+	s.steps = append(s.steps, st)
 }
 
 // gatherRing passes blocks of the output round the ring in n-1 steps. A rank begins with

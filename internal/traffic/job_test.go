@@ -261,7 +261,7 @@ func TestJobSentBytes(t *testing.T) {
 				cfg.Rank = r
 				var want int
 				switch cfg.Test + " " + cfg.Algorithm {
-				case "all_to_all pairwise", "all_gather ring", "all_gather recursive_doubling":
+				case "all_to_all pairwise", "all_to_all linear", "all_gather ring", "all_gather recursive_doubling":
 					want = (n - 1) * m
 				case "all_reduce ring":
 					want = 2 * (n - 1) * m / n
@@ -377,7 +377,7 @@ func TestJobRefusals(t *testing.T) {
 	for want, change := range map[string]func(*JobConfig){
 		"requires a power of two of ranks (2, 4, 8 …), found 6: choose ring": func(c *JobConfig) { c.Algorithm = RecursiveDoubling },
 		`has no algorithm "pairwise" (known: ring, recursive_doubling)`:      func(c *JobConfig) { c.Algorithm = Pairwise },
-		`all_to_all has no algorithm "ring" (known: pairwise)`:               func(c *JobConfig) { c.Test = AllToAll },
+		`all_to_all has no algorithm "ring" (known: pairwise, linear)`:       func(c *JobConfig) { c.Test = AllToAll },
 		"incast takes no algorithm":                                          func(c *JobConfig) { c.Test = Incast },
 		"multiple of 4, found 6":                                             func(c *JobConfig) { c.MessageBytes = 6 },
 		"a barrier has no messages":                                          func(c *JobConfig) { c.Test, c.Algorithm = Barrier, Dissemination },

@@ -35,6 +35,9 @@ func terms(c result.Cell) (latencies, bytes float64, ok bool) {
 	steps := math.Ceil(math.Log2(n))
 	switch c.Workload {
 	case "all_to_all":
+		if c.Algorithm == "linear" { // a rank's link carries all of its messages
+			return 1, (n - 1) * m, true
+		}
 		return n - 1, (n - 1) * m, true
 	case "all_gather":
 		if doubling {

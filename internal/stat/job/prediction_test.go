@@ -16,6 +16,7 @@ func TestJobPredictions(t *testing.T) {
 	samples := stattest.RoundTripsOf("bridge", 5, 0, stattest.Line(alpha, beta), 1, 1024, 65536)
 	want := map[result.Cell]float64{
 		stattest.JobCell("bridge", "all_to_all", "pairwise", 4, m):           3 * (alpha + m/beta),
+		stattest.JobCell("bridge", "all_to_all", "linear", 4, m):             alpha + 3*m/beta,
 		stattest.JobCell("bridge", "all_gather", "ring", 8, m):               7 * (alpha + m/beta),
 		stattest.JobCell("bridge", "all_gather", "recursive_doubling", 8, m): 3*alpha + 7*m/beta,
 		stattest.JobCell("bridge", "all_reduce", "ring", 4, m):               6*alpha + 1.5*m/beta,
