@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/fault"
 	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/result"
@@ -257,8 +260,10 @@ func (f *farm) before() (asBefore func()) {
 		}
 		// What the controller makes, and what Ansible makes on a host.
 		for _, pattern := range []string{f.path("tmp/*"), f.passing + "/ansible-tmp-*"} {
-			if left, _ := filepath.Glob(pattern); len(left) > 0 {
-				f.t.Errorf("left behind: %q", left)
+			left, _ := filepath.Glob(pattern)
+			for _, path := range left {
+				holds, err := fault.ReadTree(path)
+				f.t.Errorf("left behind: %s, with %q (%v)", path, slices.Sorted(maps.Keys(holds)), err)
 			}
 		}
 	}

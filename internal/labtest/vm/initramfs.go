@@ -63,14 +63,11 @@ func (m Machine) writeInitramfs(ctx context.Context, tree, to string, p Program)
 		}
 	}
 	cpio := exec.Cmd{
-		Argv: []string{busybox, "cpio", "-o", "-H", "newc"}, Dir: tree,
+		Argv: []string{busybox, "cpio", "-o", "-H", "newc", "-F", to}, Dir: tree,
 		Stdin: strings.NewReader(strings.Join(names, "\n") + "\n"),
 	}
-	archive, err := m.Runner.Run(ctx, cpio)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, archive.Stdout, 0o600)
+	_, err = m.Runner.Run(ctx, cpio)
+	return err
 }
 
 // modules gives the files of kernel modules and of those that they need, in the

@@ -13,6 +13,10 @@ $bb mkdir -p /dev/pts /dev/shm /run/netns
 $bb mount -t devpts devpts /dev/pts || die /dev/pts
 $bb mount -t tmpfs shm /dev/shm || die /dev/shm
 $bb mount -t cgroup2 cgroup2 /sys/fs/cgroup || die /sys/fs/cgroup
+# As systemd does for what it starts: a cgroup may use its controllers.
+for controller in $($bb cat /sys/fs/cgroup/cgroup.controllers); do
+	echo "+$controller" >/sys/fs/cgroup/cgroup.subtree_control || die "controller $controller"
+done
 $bb mount -t bpf bpf /sys/fs/bpf || die /sys/fs/bpf
 $bb mount -t tracefs tracefs /sys/kernel/tracing || die /sys/kernel/tracing
 
