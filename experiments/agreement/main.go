@@ -173,6 +173,7 @@ func clusters() []labkubernetes.Spec {
 	return []labkubernetes.Spec{
 		one("bridge", "bridge", "none"), one(bare, "bridge", "none"), one("bridge-iptables", "bridge", "iptables"),
 		one("flannel", "flannel/vxlan", "none"), one("flannel-nftables", "flannel/vxlan", "nftables"),
+		one("flannel-host-gw", "flannel/host-gw", "none"), one("cilium", "cilium/native", "none"), one("cilium-vxlan", "cilium/vxlan", "none"),
 	}
 }
 
@@ -209,9 +210,22 @@ func needed(pairs []pair) []labkubernetes.Spec {
 // a kubelet do.
 const tracked = result.LadderPrefix + "bridge-conntrack"
 
+// closer is the lab's network that does what a cluster's nodes do and the network of the
+// same name does not: connection tracking, which a kubelet's rules switch on, and which
+// Cilium's agents do with a lookup of policy for each packet. "" where there is none.
+func closer(c labkubernetes.Spec) string {
+	switch {
+	case c.Name == "bridge":
+		return tracked
+	case strings.HasPrefix(c.CNI, "cilium/"):
+		return c.CNI + "-policy"
+	}
+	return ""
+}
+
 // pairs are what is compared: pods straight, and by a service where the cluster has
-// a proxy; and the cluster whose nodes have a kubelet's rules alone against the lab's
-// network that tracks connections too.
+// a proxy; and two networks of the lab with the same cluster where one of them is closer to
+// what the cluster does.
 func pairs(asked *regexp.Regexp) (all []pair) {
 	add := func(p pair) {
 		if asked.MatchString(p.String()) {
@@ -233,8 +247,8 @@ func pairs(asked *regexp.Regexp) (all []pair) {
 			p := pair{lab: in, kube: in}
 			p.kube.Cluster = c.Name
 			add(p)
-			if c.Name == "bridge" {
-				p.lab.Network = tracked
+			if other := closer(c); other != "" {
+				p.lab.Network = other
 				add(p)
 			}
 			if c.KubeProxy != "none" {

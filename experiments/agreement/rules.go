@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/cnibench/cnibench/experiments/kubelet"
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/result"
@@ -41,10 +42,10 @@ func shareRules(ctx context.Context, labs lab.Options, cluster string) error {
 	for _, p := range nodes(all, func(l lab.Info) bool { return l.Kubernetes == nil }) {
 		prefix := "" // any chain
 		if p.Network != result.HostNetwork {
-			prefix = kubeletChains
+			prefix = kubelet.Prefix
 		}
 		_, err := labs.Runner.Run(ctx, exec.Cmd{
-			Argv: []string{"iptables-restore", "--noflush"}, NetNS: netns.Named(p.Namespace).Path, Stdin: strings.NewReader(chains(saved, prefix)),
+			Argv: []string{"iptables-restore", "--noflush"}, NetNS: netns.Named(p.Namespace).Path, Stdin: strings.NewReader(kubelet.Chains(saved, prefix)),
 		})
 		errs = append(errs, err)
 		say("%s (%s) has the rules of %s", p.Namespace, p.Network, cluster)
@@ -65,31 +66,4 @@ func nodes(all []lab.Info, wanted func(lab.Info) bool) (out []lab.PlaceInfo) {
 		}
 	}
 	return out
-}
-
-// kubeletChains begins the names of the chains that a kubelet makes.
-const kubeletChains = "KUBE-"
-
-// chains are the lines of what iptables-save printed that make the chains whose names
-// begin so, and the jumps to them. The kernel's own chains are left out: restoring them
-// would make hooks that the node does not have.
-func chains(saved, prefix string) string {
-	var kept []string
-	for line := range strings.Lines(saved) {
-		words := strings.Fields(line)
-		var keep bool
-		switch {
-		case len(words) == 0:
-		case strings.HasPrefix(line, "*"), words[0] == "COMMIT":
-			keep = true
-		case strings.HasPrefix(line, ":"):
-			keep = words[1] == "-" && strings.HasPrefix(line[1:], prefix)
-		case words[0] == "-A":
-			keep = strings.Contains(line, " "+prefix)
-		}
-		if keep {
-			kept = append(kept, line)
-		}
-	}
-	return strings.Join(kept, "")
 }

@@ -25,6 +25,7 @@ import (
 // plan is what the program in the virtual machine is to do.
 type plan struct {
 	Settings []setting
+	Agents   []agents
 	Samples  int // of each traffic
 	Packets  int // or transactions, of each sample
 	// Probes counts what the probes cost, after the settings; nil does not.
@@ -67,6 +68,7 @@ type loop struct{ Turns, Nanoseconds int64 }
 // its reason.
 type count struct {
 	Network  string
+	Nodes    string `json:",omitempty"` // whose; "": the lab's
 	Rules    rules
 	Services services
 	Traffic  traffic
@@ -109,17 +111,32 @@ func carryOut(ctx context.Context, p plan, w io.Writer) error {
 			return err
 		}
 	}
-	for _, s := range p.Settings {
-		counts, err := s.carryOut(ctx, p)
-		if err != nil {
-			counts = []count{{Network: s.Network, Rules: s.Rules, Services: s.Services, Failed: err.Error()}}
-		}
+	say := func(counts []count) error {
 		for _, c := range counts {
 			if err := out.Encode(line{Count: &c}); err != nil {
 				return err
 			}
 		}
 		runtime.GC() // it was off while packets were counted
+		return nil
+	}
+	for _, s := range p.Settings {
+		counts, err := s.carryOut(ctx, p)
+		if err != nil {
+			counts = []count{{Network: s.Network, Rules: s.Rules, Services: s.Services, Failed: err.Error()}}
+		}
+		if err := say(counts); err != nil {
+			return err
+		}
+	}
+	for _, a := range p.Agents {
+		counts, err := a.carryOut(ctx, p)
+		if err != nil {
+			counts = append(counts, count{Network: a.CNI, Nodes: onKubernetes, Failed: err.Error()})
+		}
+		if err := say(counts); err != nil {
+			return err
+		}
 	}
 	if p.Probes == nil {
 		return nil
@@ -127,9 +144,28 @@ func carryOut(ctx context.Context, p plan, w io.Writer) error {
 	return countProbes(ctx, *p.Probes, func(l line) error { return out.Encode(l) })
 }
 
+// carryOut builds a setting's lab and counts its traffic there.
 func (s setting) carryOut(ctx context.Context, p plan) (counts []count, err error) {
 	r := exec.NewRunner()
 	defer r.Close()
+	err = s.built(ctx, r, func(l *lab.Lab) error {
+		if err := s.Rules.add(ctx, r, l, s.Traffic[0].cell(s)); err != nil {
+			return err
+		}
+		counts, err = countAll(p, s.Traffic, func(t traffic) (ends, error) {
+			sites, err := l.Sites(t.cell(s))
+			return ends(sites), err
+		})
+		return err
+	})
+	for i := range counts {
+		counts[i].Network, counts[i].Rules, counts[i].Services = s.Network, s.Rules, s.Services
+	}
+	return counts, err
+}
+
+// built calls f while the setting's lab is up.
+func (s setting) built(ctx context.Context, r *exec.Runner, f func(*lab.Lab) error) (err error) {
 	l := lab.New(lab.Options{Runner: r, CNIPath: cni.SearchPath(""), Verb: "bench-instructions"})
 	var cells []result.Cell
 	for _, t := range s.Traffic {
@@ -137,28 +173,29 @@ func (s setting) carryOut(ctx context.Context, p plan) (counts []count, err erro
 	}
 	unsupported, err := l.Build(ctx, cells)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, l.Close(context.WithoutCancel(ctx))) }()
+	for _, c := range cells {
+		if reason, not := unsupported[c]; not {
+			return errors.New(reason)
+		}
+	}
+	return f(l)
+}
+
+// countAll counts some traffic, each between the ends that at gives for it.
+func countAll(p plan, all []traffic, at func(traffic) (ends, error)) (counts []count, err error) {
 	var pairs []pair
 	defer func() {
 		for _, p := range pairs {
 			err = errors.Join(err, p.close())
 		}
 	}()
-	for i, t := range s.Traffic {
-		if reason, not := unsupported[cells[i]]; not {
-			return nil, errors.New(reason)
-		}
-		sites, err := l.Sites(cells[i])
+	for _, t := range all {
+		e, err := at(t)
 		if err != nil {
 			return nil, err
-		}
-		e := ends(sites)
-		if i == 0 {
-			if err := s.Rules.add(ctx, r, l, cells[i]); err != nil {
-				return nil, err
-			}
 		}
 		open := e.datagrams
 		switch t.Workload {
@@ -172,7 +209,7 @@ func (s setting) carryOut(ctx context.Context, p plan) (counts []count, err erro
 			return nil, fmt.Errorf("%s %s: %w", t.Workload, t.Placement, err)
 		}
 		pairs = append(pairs, pair)
-		counts = append(counts, count{Network: s.Network, Rules: s.Rules, Services: s.Services, Traffic: t})
+		counts = append(counts, count{Traffic: t})
 	}
 	return counts, takeTurns(counts, pairs, p)
 }

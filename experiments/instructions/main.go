@@ -35,11 +35,14 @@ func main() {
 	ladder := flag.String("ladders", "", "names, with commas between: count the steps up to these networks and nothing else")
 	toServices := flag.Bool("services", false, "count datagrams to services and nothing else")
 	probes := flag.Bool("probes", false, "count what the probes cost and nothing else")
+	real := flag.Bool("real", false, "count real networks, and their models beside them, and nothing else; -networks then takes words of their names")
 	packets := flag.Int("packets", 500, "packets, or transactions, of each sample")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	var err error
 	switch {
+	case *real:
+		err = runReal(ctx, *out, strings.FieldsFunc(*networks, func(r rune) bool { return r == ',' }), *samples, *packets)
 	case *ladder != "":
 		tops := strings.Split(*ladder, ",")
 		err = runPart(ctx, *out, ladderPlan(tops, *samples, *packets), func(w io.Writer, got counted, _ plan) { ladders(w, got, tops) })
@@ -179,6 +182,9 @@ func countInVM(ctx context.Context, r *exec.Runner, p plan, progress io.Writer) 
 		return counted{}, err
 	}
 	m := vm.Machine{Runner: r, Kernel: kernel, CPUs: 1, MemoryMiB: 2048, CountInstructions: true}
+	if len(p.Agents) > 0 {
+		m.MemoryMiB = 8192 // all that a Kubernetes writes is in memory too
+	}
 	c := collector{progress: progress}
 	err = m.Run(ctx, vm.Program{Path: self, Args: []string{countVerb, string(args)}}, &c)
 	c.got.kernel = kernel.Version
@@ -239,7 +245,7 @@ func (c *collector) err() error {
 
 // String is a count in a line.
 func (c count) String() string {
-	name := subject{c.Network, c.Rules, c.Services}.String()
+	name := subject{c.Network, c.Nodes, c.Rules, c.Services}.String()
 	if c.Failed != "" {
 		return name + ": " + c.Failed
 	}

@@ -20,12 +20,17 @@ type order struct {
 // subject is a network, with what is added to it.
 type subject struct {
 	Network  string
+	Nodes    string // whose; "": the lab's
 	Rules    rules
 	Services services
 }
 
 func (s subject) String() string {
 	switch {
+	case s.Nodes == onKubernetes:
+		return s.Network + " in Kubernetes"
+	case s.Nodes == withKubelet:
+		return s.Network + " with a kubelet's rules"
 	case s.Rules.Kind != "":
 		return s.Network + " with " + s.Rules.String()
 	case s.Services.Count > 0:
@@ -98,7 +103,7 @@ func (c counted) find(s subject, workload, placement string, twicePercent int) (
 	failed := "it was not counted"
 	var xs []float64
 	for _, one := range c.counts {
-		if one.Network != s.Network || one.Rules != s.Rules || one.Services != s.Services {
+		if one.Network != s.Network || one.Nodes != s.Nodes || one.Rules != s.Rules || one.Services != s.Services {
 			continue
 		}
 		if one.Failed != "" {

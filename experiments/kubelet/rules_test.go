@@ -1,4 +1,4 @@
-package main
+package kubelet
 
 import "testing"
 
@@ -28,7 +28,7 @@ COMMIT
 -A KUBE-FIREWALL -m conntrack --ctstate INVALID -j DROP
 COMMIT
 `
-	if got := chains(saved, kubeletChains); got != kubelets {
+	if got := Chains(saved, Prefix); got != kubelets {
 		t.Errorf("a network's node gets\n%s", got)
 	}
 	const all = `*nat
@@ -42,7 +42,7 @@ COMMIT
 -A KUBE-FIREWALL -m conntrack --ctstate INVALID -j DROP
 COMMIT
 `
-	if got := chains(saved, ""); got != all {
+	if got := Chains(saved, ""); got != all {
 		t.Errorf("the baseline's node gets\n%s", got)
 	}
 }
