@@ -3,11 +3,16 @@ package main
 import (
 	"math"
 	"os"
+	"path/filepath"
+	"slices"
 	"testing"
+
+	"github.com/aclements/go-moremath/stats"
 
 	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/labtest/vm"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed/labkubernetes"
 )
 
 // TestMain lets the test binary be what the virtual machine runs.
@@ -51,6 +56,51 @@ func TestOverlayInstructionsInVM(t *testing.T) {
 	labtest.Long(t)
 	networks := []string{"host", "calico/direct", "ladder/bridge", "ladder/bridge-conntrack", "flannel/host-gw", "flannel/vxlan"}
 	countsHold(t, testPlan(10, 500, networks, []string{"nftables", "iptables"}), 3, "flannel/vxlan")
+}
+
+// TestRealInstructionsInVM: Docker's own bridge, and flannel by its own agents in a lab's
+// Kubernetes, take as many instructions as their models do on nodes with the same rules.
+func TestRealInstructionsInVM(t *testing.T) {
+	labtest.Long(t)
+	m := vm.ForTests(t)
+	labtest.Tool(t, "dockerd", "docker.io")
+	for _, program := range []string{"kubelet", "cnibench-flanneld"} {
+		if _, err := os.Stat(filepath.Join(labkubernetes.BinDirs("")[0], program)); err != nil {
+			t.Skipf("no tool %s: make cluster-binaries", program)
+		}
+	}
+	program := filepath.Join(t.TempDir(), "cnibench")
+	if err := buildProgram(t.Context(), m.Runner, program); err != nil {
+		t.Fatal(err)
+	}
+	p := realPlan([]string{"docker/bridge", "flannel/vxlan"}, program, 3, 200)
+	got, err := countInVM(t.Context(), m.Runner, p, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	compared := 0
+	for _, l := range likenesses(p) {
+		if l.real.Nodes == onKubernetes && l.other.Nodes != withKubelet {
+			continue // whose nodes have other rules
+		}
+		for _, traffic := range columns() {
+			other, err := got.find(l.other, traffic.Workload, traffic.Placement, 0)
+			real, err2 := got.find(l.real, traffic.Workload, traffic.Placement, 0)
+			if err != nil || err2 != nil {
+				if !slices.Contains(onOneMachine(), l.real.Network) {
+					t.Error(err, err2)
+				}
+				continue
+			}
+			compared++
+			if ratio := stats.Mean(real) / stats.Mean(other); math.Abs(ratio-1) > 0.05 {
+				t.Errorf("%s %s: %s takes %.3f times what %s takes", traffic.Workload, traffic.Placement, l.real, ratio, l.other)
+			}
+		}
+	}
+	if want := 6; compared != want {
+		t.Errorf("%d figures were compared, want %d", compared, want)
+	}
 }
 
 // countsHold counts what a plan has, and checks the orders in it, at least so many, and the

@@ -107,10 +107,16 @@ func runReal(ctx context.Context, to string, words []string, samples, packets in
 	}
 	defer func() { _ = remove() }() // what stays, the next run removes
 	program := filepath.Join(dir, "cnibench")
-	if _, err := r.Run(ctx, exec.Cmd{Argv: []string{"env", "CGO_ENABLED=0", "go", "build", "-o", program, "."}}); err != nil {
+	if err := buildProgram(ctx, r, program); err != nil {
 		return err
 	}
 	return runPart(ctx, to, realPlan(words, program, samples, packets), realReport)
+}
+
+// buildProgram builds a static cnibench.
+func buildProgram(ctx context.Context, r *exec.Runner, to string) error {
+	_, err := r.Run(ctx, exec.Cmd{Argv: []string{"env", "CGO_ENABLED=0", "go", "build", "-o", to, "github.com/cnibench/cnibench"}})
+	return err
 }
 
 // realReport writes what each real network takes, and its ratio to what it is compared with.

@@ -51,12 +51,12 @@ func TestJobRecommendation(t *testing.T) {
 	text := renderRecommendation(t, r, false, screen.Options{Width: 100, Unicode: true})
 	flat := strings.Join(strings.Fields(text), " ")
 	for _, want := range []string{
-		"For hpc take bridge",
+		"For a parallel job, take bridge",
 		"Judged by the time of the job solver: 4 ranks, 1 on a node, 3 kinds of operations, and 2.00 s of computing",
 		"Measured: barrier (dissemination).",
 		"Predicted by Hockney's model of the round trips: all_to_all of 4096 B (pairwise).",
 		"Predicted, for messages larger than the model was fitted to: all_gather of 1048576 B (ring).",
-		"on the next, flannel/vxlan*, the job runs at",
+		"On the second, flannel/vxlan*, the job runs at",
 	} {
 		if !strings.Contains(flat, want) {
 			t.Errorf("the answer has no %q:\n%s", want, text)

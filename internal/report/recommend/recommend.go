@@ -70,14 +70,14 @@ func recommendation(d *report.Document, r rank.Recommendation) []string {
 	}
 	var out []string
 	if r.Sure {
-		out = append(out, fmt.Sprintf("For %s take %s: all others are worse, with %g %% confidence.", goalName(r.Question.Goal), take, 100*r.Confidence))
+		out = append(out, fmt.Sprintf("For %s, take %s: all others are worse, with %g %% confidence.", goalWords(r.Question.Goal), take, 100*r.Confidence))
 	} else {
 		best := "the best figure"
 		if r.Question.Goal == rank.Balanced {
 			best = "the least of the largest losses"
 		}
 		out = append(out, fmt.Sprintf("For %s: undecided. %s has %s, but is tied with %s at %g %% confidence.",
-			goalName(r.Question.Goal), take, best, report.And(runnersUp(d, r)), 100*r.Confidence))
+			goalWords(r.Question.Goal), take, best, report.And(runnersUp(d, r)), 100*r.Confidence))
 	}
 	if r.Job != nil {
 		out = append(out, jobWords(*r.Job)...)
@@ -128,21 +128,21 @@ func judgedBy(r rank.Recommendation) string {
 func costOfError(d *report.Document, r rank.Recommendation) []string {
 	switch {
 	case r.Sure && r.Question.Goal == rank.Balanced:
-		return []string{"What it costs to be wrong: nothing that was measured; the largest loss of every other network is larger."}
+		return []string{"Every other network loses more in the goal that suits it least."}
 	case r.Sure && r.Job != nil:
 		next := r.Others[0]
-		return []string{fmt.Sprintf("What it costs to be wrong: nothing that was measured; on the next, %s, the job runs at %s of that speed.", d.Option(next.Option), report.Ratio(*next.Behind))}
+		return []string{fmt.Sprintf("On the second, %s, the job runs at %s of that speed.", d.Option(next.Option), report.Ratio(*next.Behind))}
 	case r.Sure:
 		next := r.Others[0]
-		return []string{fmt.Sprintf("What it costs to be wrong: nothing that was measured; the next, %s, gives %s of it.", d.Option(next.Option), report.Ratio(*next.Behind))}
+		return []string{fmt.Sprintf("The second, %s, gives %s of it.", d.Option(next.Option), report.Ratio(*next.Behind))}
 	case r.LossAtMost == nil:
-		return []string{"What it costs to be wrong is unknown: an estimate needs 2 blocks of each."}
+		return []string{"What you lose if this is wrong is unknown: an estimate needs 2 blocks of each network."}
 	case r.Job != nil:
-		return []string{fmt.Sprintf("What it costs to be wrong: the job runs at least at %s of the speed of the best.", sharePercent(1-*r.LossAtMost))}
+		return []string{fmt.Sprintf("If this is wrong, the job still runs at %s of the best speed, or faster.", sharePercent(1-*r.LossAtMost))}
 	case r.Question.Goal == rank.Balanced:
-		return []string{fmt.Sprintf("What it costs to be wrong: its largest loss is at most %s above the smallest possible.", sharePercent(*r.LossAtMost))}
+		return []string{fmt.Sprintf("If this is wrong, its largest loss is at most %s above the smallest possible.", sharePercent(*r.LossAtMost))}
 	}
-	return []string{fmt.Sprintf("What it costs to be wrong: at most %s of what the best would give.", sharePercent(*r.LossAtMost))}
+	return []string{fmt.Sprintf("If this is wrong, you lose at most %s of what the best would give.", sharePercent(*r.LossAtMost))}
 }
 
 // settleWords says which measurement would make the answer sure.
@@ -252,6 +252,17 @@ func goalName(g rank.Goal) string {
 		return "CPU cost"
 	}
 	return string(g)
+}
+
+// goalWords is the goal after "for".
+func goalWords(g rank.Goal) string {
+	switch g {
+	case rank.Balanced:
+		return "a balance of all goals"
+	case rank.HPC:
+		return "a parallel job"
+	}
+	return goalName(g)
 }
 
 // lossWords says a loss with its bounds.
