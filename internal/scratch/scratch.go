@@ -79,8 +79,10 @@ func Fresh(pattern string) (dir string, remove func() error, err error) {
 }
 
 // Clear removes the folders that killed owners left, and names them. What is no folder of
-// this user's is left alone: a FIFO, a link, somebody else's folder. It never waits.
-func Clear(pattern string) ([]string, error) {
+// this user's is left alone: a FIFO, a link, somebody else's folder. It never waits, but for
+// first, which is called with each folder before it is removed: a folder whose first fails
+// stays.
+func Clear(pattern string, first ...func(dir string) error) ([]string, error) {
 	left, err := filepath.Glob(filepath.Join(Dir(), pattern))
 	errs := []error{err}
 	var cleared []string
@@ -90,8 +92,14 @@ func Clear(pattern string) ([]string, error) {
 			continue
 		}
 		if f != nil {
-			err = errors.Join(err, os.RemoveAll(path), f.Close())
-			cleared = append(cleared, path)
+			for _, one := range first {
+				err = errors.Join(err, one(path))
+			}
+			if err == nil {
+				err = os.RemoveAll(path)
+				cleared = append(cleared, path)
+			}
+			err = errors.Join(err, f.Close())
 		}
 		errs = append(errs, err)
 	}

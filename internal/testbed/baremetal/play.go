@@ -61,9 +61,6 @@ func (p *player) close() error {
 	return errors.Join(os.RemoveAll(p.dir.Name()), p.dir.Close())
 }
 
-// ClearScratch removes what killed owners left of their folders, and names it.
-func ClearScratch() ([]string, error) { return scratch.Clear(scratchPattern) }
-
 // env is what Ansible gets in addition to its arguments. Nothing of the user's own
 // configuration of connections is undone: it comes from the inventory.
 func (p *player) env() []string {
@@ -71,7 +68,7 @@ func (p *player) env() []string {
 	return []string{
 		"LC_ALL=C.UTF-8", "ANSIBLE_NOCOLOR=1", "ANSIBLE_DEPRECATION_WARNINGS=0", "ANSIBLE_LOCALHOST_WARNING=0",
 		"ANSIBLE_COLLECTIONS_PATH=" + p.dir.Name(), "ANSIBLE_COLLECTIONS_PATHS=" + p.dir.Name(),
-		"ANSIBLE_HOME=" + at("home"), "ANSIBLE_LOCAL_TEMP=" + at("local"), "ANSIBLE_RETRY_FILES_ENABLED=0",
+		homeOf(p.dir.Name()), "ANSIBLE_LOCAL_TEMP=" + at("local"), "ANSIBLE_RETRY_FILES_ENABLED=0",
 		"ANSIBLE_REMOTE_TEMP=" + passing, "ANSIBLE_REMOTE_TMP=" + passing,
 		"ANSIBLE_STDOUT_CALLBACK=cnibench.testbed.records", "ANSIBLE_PIPELINING=1", "ANSIBLE_PYTHON_INTERPRETER=auto_silent",
 		// No connection outlives a task, so none is left behind.
