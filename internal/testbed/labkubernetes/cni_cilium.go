@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 
 	"golang.org/x/sync/errgroup"
@@ -108,14 +109,16 @@ func (c *Cluster) ciliumObjects(ctx context.Context, mode map[string]string) err
 	})
 }
 
-// ciliumDefinitions makes the definitions of Cilium's objects, all at once: its
-// operator makes one after the other and waits half a second for each.
+// ciliumDefinitions makes the definitions of Cilium's objects, as many at the same time as
+// there are CPUs: the API server computes for each, and on a slow machine all at once would
+// be too late. Cilium's operator makes one after the other and waits half a second for each.
 func (c *Cluster) ciliumDefinitions(ctx context.Context) error {
 	files, err := filepath.Glob(filepath.Join(c.Program("cilium-crds"), "*", "*.yaml"))
 	if err != nil {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
 	for _, file := range files {
 		g.Go(func() error {
 			text, err := os.ReadFile(file)
