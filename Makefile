@@ -9,7 +9,7 @@ export CGO_ENABLED := 0
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help run test test-all test-vm quick build image image-tools lint fmt tools cluster-binaries bench-lab bench-agreement bench-traffic bench-probes bench-null bench-conditions bench-repeat bench-variance bench-savings bench-instructions bench-ladders bench-services bench-probe-cost bpf web fuzz survive supply-chain dist dist-test clean site tour race fresh
+.PHONY: help run test test-all test-vm quick build image image-tools lint fmt tools cluster-binaries bench-lab bench-agreement bench-traffic bench-probes bench-null bench-conditions bench-repeat bench-variance bench-savings bench-instructions bench-ladders bench-services bench-real bench-probe-cost bpf web fuzz survive supply-chain dist dist-test clean site tour race fresh
 
 ## help: this list
 help:
@@ -95,7 +95,7 @@ cluster-binaries:
 bench-lab:
 	go run ./experiments/lab
 
-## bench-agreement: the lab's networks beside the same in the lab's Kubernetes; about ten minutes
+## bench-agreement: the lab's networks beside the same in the lab's Kubernetes; a quarter of an hour
 bench-agreement:
 	go run ./experiments/agreement
 
@@ -130,6 +130,10 @@ bench-probes:
 ## bench-instructions: what each network costs in instructions, counted in qemu, into docs/instructions.md
 bench-instructions:
 	go run ./experiments/instructions -o docs/instructions.md
+
+## bench-real: what real networks cost in instructions beside their models, counted in qemu, for docs/real.md; half an hour
+bench-real:
+	go run ./experiments/instructions -real
 
 ## bench-services: what a datagram to one of up to 10,000 services costs in instructions, counted in qemu, into docs/service-instructions.md
 bench-services:

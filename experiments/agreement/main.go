@@ -3,7 +3,7 @@
 // both agree within 3 %. Both ends run on one CPU and under one congestion control, in
 // slices, so that the networks alone can differ.
 //
-//	go run ./experiments/agreement        # about ten minutes; needs root and make cluster-binaries
+//	go run ./experiments/agreement        # a quarter of an hour; needs root and make cluster-binaries
 package main
 
 import (

@@ -2,6 +2,8 @@ package labkubernetes
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,12 +67,29 @@ func mounts(labDir, tmp string) error {
 			return err
 		}
 	}
-	if _, err := os.Stat("/sys/fs/bpf"); err == nil {
-		if err := netns.Mount("bpffs", "/sys/fs/bpf", "bpf", 0, ""); err != nil {
-			return err
-		}
+	if err := mountBPF(); err != nil {
+		return err
 	}
 	return keepMachine(tmp)
+}
+
+// mountBPF gives the node a BPF file system of its own, where the kernel has them. systemd
+// mounts one on every machine, and Cilium's agent ends where it finds two at one place.
+func mountBPF() error {
+	const path = "/sys/fs/bpf"
+	if _, err := os.Stat(path); err != nil {
+		return nil
+	}
+	for {
+		err := unix.Unmount(path, unix.MNT_DETACH)
+		if errors.Is(err, unix.EINVAL) { // nothing is mounted there
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("unmount %s: %w", path, err)
+		}
+	}
+	return netns.Mount("bpffs", path, "bpf", 0, "")
 }
 
 // keepMachine keeps the settings of the whole machine from the node's programs:
