@@ -3,11 +3,11 @@ package baremetal
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"slices"
-	"syscall"
+	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/scratch"
 )
@@ -19,14 +19,14 @@ func TestClearEndsWorkers(t *testing.T) {
 		t.Skip("no /proc")
 	}
 	t.Setenv("TMPDIR", labtest.OpenTempDir(t))
-	worker := func(dir string) *exec.Cmd {
-		cmd := exec.Command("sh", "-c", "while mkdir -p "+dir+"/local; do :; done")
-		cmd.Env = append(os.Environ(), homeOf(dir))
-		if err := cmd.Start(); err != nil {
+	r := exec.NewRunner()
+	t.Cleanup(r.Close) // it ends those that live
+	worker := func(dir string) *exec.Process {
+		p, err := r.StartPiped(t.Context(), exec.Cmd{Argv: []string{"sh", "-c", "while mkdir -p " + dir + "/local; do :; done"}, Env: []string{homeOf(dir)}})
+		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = cmd.Process.Kill() }) // it may have ended
-		return cmd
+		return p
 	}
 	living, err := scratch.Make(scratchPattern)
 	if err != nil {
@@ -45,17 +45,20 @@ func TestClearEndsWorkers(t *testing.T) {
 	if cleared, err := ClearScratch(); err != nil || !slices.Equal(cleared, []string{killed.Name()}) {
 		t.Errorf("cleared %q (%v), want %s", cleared, err, killed.Name())
 	}
-	if err := <-done; err == nil || err.Error() != "signal: killed" {
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "signal: killed") {
 		t.Errorf("the worker ended with %v", err)
 	}
 	if _, err := os.Stat(killed.Name()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the folder that was cleared is there again (%v)", err)
 	}
-	if err := goesOn.Process.Signal(syscall.Signal(0)); err != nil {
+	if err := goesOn.Signal(0); err != nil {
 		t.Errorf("the worker of a living owner: %v", err)
 	}
-	if err := errors.Join(goesOn.Process.Kill(), living.Close()); err != nil {
+	if err := goesOn.Kill(); err != nil {
 		t.Error(err)
 	}
 	_ = goesOn.Wait() // it was killed
+	if err := living.Close(); err != nil {
+		t.Error(err)
+	}
 }
