@@ -112,6 +112,7 @@ func (v variant) network() network.Network {
 	} else {
 		n.LeavesOut += "; IPv6; garbage collection of the connection table (least recently used go), TCP state in it"
 	}
+	n.LeavesOut += "; " + distance(v.name)
 	if v.policy {
 		n.PodsAdded = func(_ context.Context, self network.Node, _ []network.Node, pods []network.Pod) error {
 			return others(self, pods)
@@ -120,6 +121,19 @@ func (v variant) network() network.Network {
 	text := strings.NewReplacer("$TUNNEL", v.tunnel, "$POLICY", strconv.FormatBool(v.policy)).Replace(conflist)
 	n.Conflist = network.Template(text, n)
 	return n
+}
+
+// distance says how many more instructions Cilium's own agents take for a datagram than this
+// model of them, as counted in docs/real.md.
+func distance(name string) string {
+	more, counted := map[string]struct{ inter, intra int }{
+		"cilium/native":        {48, 38},
+		"cilium/native-policy": {24, 12},
+	}[name]
+	if !counted {
+		return "how many instructions that saves was not counted"
+	}
+	return fmt.Sprintf("with all of it, Cilium itself takes %d %% more instructions for a datagram between nodes, and %d %% more inside a node (docs/real.md)", more.inter, more.intra)
 }
 
 // tunnelDevice is the tunnel device's name: cilium_vxlan.
