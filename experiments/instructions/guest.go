@@ -152,16 +152,21 @@ func (s setting) carryOut(ctx context.Context, p plan) (counts []count, err erro
 		if err := s.Rules.add(ctx, r, l, s.Traffic[0].cell(s)); err != nil {
 			return err
 		}
-		counts, err = countAll(p, s.Traffic, func(t traffic) (ends, error) {
-			sites, err := l.Sites(t.cell(s))
-			return ends(sites), err
-		})
+		counts, err = s.counted(p, l)
 		return err
 	})
 	for i := range counts {
 		counts[i].Network, counts[i].Rules, counts[i].Services = s.Network, s.Rules, s.Services
 	}
 	return counts, err
+}
+
+// counted counts the setting's traffic in its lab.
+func (s setting) counted(p plan, l *lab.Lab) ([]count, error) {
+	return countAll(p, s.Traffic, func(t traffic) (ends, error) {
+		sites, err := l.Sites(t.cell(s))
+		return ends(sites), err
+	})
 }
 
 // built calls f while the setting's lab is up.

@@ -71,10 +71,7 @@ func (a agents) model(ctx context.Context, r *exec.Runner, p plan, name, rules s
 					return err
 				}
 			}
-			counts, err := countAll(p, s.Traffic, func(t traffic) (ends, error) {
-				sites, err := l.Sites(t.cell(s))
-				return ends(sites), err
-			})
+			counts, err := s.counted(p, l)
 			for i := range counts {
 				counts[i].Network, counts[i].Nodes = name, nodes
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/fault"
 	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/result"
@@ -86,28 +87,30 @@ func openLoopSeesAStall(t *testing.T, name string) {
 	pid := l.pid(t, l.server)
 	const stall, window = 50 * time.Millisecond, 2 * time.Second
 	halt := func() {
-		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-			t.Error(err)
-		}
+		fault.Stop(t, pid) // which waits: on a busy machine a process stops later than it is asked to
 		time.Sleep(stall)
-		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
-			t.Error(err)
-		}
+		fault.Continue(t, pid)
 	}
-	// A busy machine adds stalls of its own, and stops a process later than it is asked to.
-	// Both get another try.
+	// A busy machine adds stalls of its own, so that only what is too short is
+	// wrong at once; what is too long gets another try.
 	for try := range 4 {
 		open := l.must(t, result.Cell{Workload: name, MessageBytes: 64, Streams: 1, RatePerSecond: 1000}, window, halt).Metrics
 		closed := l.must(t, result.Cell{Workload: name, MessageBytes: 64, Streams: 1}, window, halt).Metrics
 		t.Logf("%s p99: open loop %.4g ms, closed %.4g ms; longest %.4g and %.4g ms", name, open["latency_p99_seconds"]*1e3, closed["latency_p99_seconds"]*1e3, open["latency_max_seconds"]*1e3, closed["latency_max_seconds"]*1e3)
-		longest := min(open["latency_max_seconds"], closed["latency_max_seconds"])
+		for loop, m := range map[string]map[string]float64{"open": open, "closed": closed} {
+			if m["latency_max_seconds"] < 0.048 {
+				t.Errorf("%s, %s loop: the longest round trip is %.4g s, the stall was 0.050", name, loop, m["latency_max_seconds"])
+			}
+		}
 		o, c := open["latency_p99_seconds"], closed["latency_p99_seconds"]
-		if longest >= 0.048 && o >= 0.028 && o <= 0.040 && c <= 0.010 {
+		if o < 0.028 {
+			t.Errorf("%s, open loop: p99 is %.4g s, theory says 0.030", name, o)
+		}
+		if o <= 0.040 && c <= 0.010 {
 			return
 		}
 		if try == 3 {
-			t.Errorf("%s: of a stall of 0.050 s the longest round trip shows %.4g s; p99 is %.4g s in an open loop and %.4g s in a closed one; theory says 0.030 and next to nothing",
-				name, longest, o, c)
+			t.Errorf("%s: p99 is %.4g s in an open loop and %.4g s in a closed one; theory says 0.030 and next to nothing", name, o, c)
 		}
 	}
 }
