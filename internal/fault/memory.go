@@ -57,9 +57,13 @@ func OutOfMemory(t testing.TB, pid int) {
 	r := exec.NewRunner()
 	defer r.Close()
 	for begin := time.Now(); ; {
-		// tail keeps what is no line until it has an end. It is killed too, unless the
-		// process leaves it enough.
-		_, _ = r.Run(t.Context(), exec.Cmd{Argv: []string{"sh", "-c", `echo $$ >"$1/cgroup.procs" && head -c 256m /dev/zero | tail >/dev/null`, "sh", dir}})
+		// tail keeps what is no line until it has an end, and each keeps a third of the
+		// limit for a second. The kernel takes the process with the highest sum of its
+		// pages and its oom_score_adj, and 1000 there is the whole limit: a single tail
+		// that fills it would weigh as much as the process that this is about.
+		_, _ = r.Run(t.Context(), exec.Cmd{Argv: []string{"sh", "-c", `echo $$ >"$1/cgroup.procs" || exit
+			for i in 1 2 3 4; do { head -c "$2" /dev/zero; sleep 1; } | tail >/dev/null & done; wait`,
+			"sh", dir, strconv.Itoa(memoryLimit / 3)}})
 		if state := stateOf(pid); state == "" || state == "Z" || state == "X" {
 			return
 		}

@@ -166,29 +166,42 @@ func TestShapedLinkGivesTheClosedForm(t *testing.T) {
 			for _, ns := range []netns.NS{l.clientNS, l.serverNS} {
 				l.in(t, ns, "sh", "-c", "cd /proc/sys/net/ipv4 && { echo cubic >tcp_congestion_control || echo reno >tcp_congestion_control; }")
 			}
-			best, full := 0.0, false
-			// Others may use the machine: one undisturbed second shows what the link
-			// carries. Where a CPU is full, more of them show nothing new.
-			for try := 0; try < 15 && (try < 6 || !full); try++ {
-				m, out, err := l.measure(t, c.cell, time.Second, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				got := m.Metrics["throughput_bits_per_second"]
-				if got > want*1.003 {
-					t.Errorf("%.6g bit/s, more than the link's %.6g", got, want)
-				}
-				// A full CPU, ours or somebody else's, is a reason not to get there.
-				full = full || out.Probes["cpu_busiest_core_ratio"] >= 0.95
-				if best = max(best, got); best >= want*0.997 {
-					break
-				}
-			}
-			t.Logf("%.0f bit/s, MTU %d: %.6g of %.6g (%.2f %%), a CPU was full: %v", c.rate, c.mtu, best, want, 100*best/want, full)
-			if best < want*0.997 && !full {
-				t.Errorf("%.6g of %.6g bit/s, and no CPU was full", best, want)
-			}
+			carriesTheClosedForm(t, l, c.cell, want)
 		})
+	}
+}
+
+// carriesTheClosedForm measures until a second shows what the link carries, bits per second.
+// Others may use the machine, and a virtual machine stands still now and then. What a second
+// may lack is what the machine stood still in it: the link's queue is empty after 20 ms, and
+// its tokens are full after one.
+func carriesTheClosedForm(t *testing.T, l *lane, cell result.Cell, want float64) {
+	t.Helper()
+	const tolerated, mostStood = 0.003, 0.02 // what stood still for longer shows nothing
+	best, stood, full := 0.0, 0.0, false
+	// Where a CPU is full, ours or somebody else's, more of them show nothing new.
+	for try := 0; try < 15 && (try < 6 || !full); try++ {
+		begin, still := time.Now(), standstill(t)
+		m, out, err := l.measure(t, cell, time.Second, nil)
+		share := min(mostStood, still().Seconds()/time.Since(begin).Seconds())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := m.Metrics["throughput_bits_per_second"]
+		if got > want*(1+tolerated) {
+			t.Errorf("%.6g bit/s, more than the link's %.6g", got, want)
+		}
+		full = full || out.Probes["cpu_busiest_core_ratio"] >= 0.95
+		if got/want+share > best/want+stood {
+			best, stood = got, share
+		}
+		if best >= want*(1-stood-tolerated) {
+			break
+		}
+	}
+	t.Logf("%.6g of %.6g bit/s (%.2f %%), stood still for %.2f %% of the time, a CPU was full: %v", best, want, 100*best/want, 100*stood, full)
+	if best < want*(1-stood-tolerated) && !full {
+		t.Errorf("%.6g of %.6g bit/s, the machine stood still for %.2f %% of the time, and no CPU was full", best, want, 100*stood)
 	}
 }
 
