@@ -13,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/probe"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -24,6 +25,8 @@ type listed struct {
 	Kind string `json:"kind,omitempty"`
 	// Model is what a network was modelled on; absent for real ones.
 	Model string `json:"model,omitempty"`
+	// Distance is how far a model is from the real network.
+	Distance *result.Distance `json:"distance,omitempty"`
 	// RealForm are the flags of lab up that bring up what a network is a model of.
 	RealForm      string `json:"real_form,omitempty"`
 	Encapsulation string `json:"encapsulation,omitempty"`
@@ -186,6 +189,9 @@ func writeNetworks(w io.Writer, rows []listed) error {
 		fmt.Fprintf(&b, "    %s\n", r.Summary)
 		if len(r.Needs) > 0 {
 			fmt.Fprintf(&b, "    needs %s\n", strings.Join(r.Needs, ", "))
+		}
+		if r.Distance != nil {
+			fmt.Fprintf(&b, "    %s\n", r.Distance)
 		}
 		if r.RealForm != "" {
 			fmt.Fprintf(&b, "    real: cnibench lab up %s\n", r.RealForm)

@@ -49,7 +49,7 @@ func listNetworks(ctx context.Context) []listed {
 	have := map[string]error{}
 	rows := []listed{}
 	for _, n := range catalog.List() {
-		row := listed{Name: n.Name, Summary: n.Summary, Kind: n.Kind, Model: n.Model, Encapsulation: n.Encapsulation}
+		row := listed{Name: n.Name, Summary: n.Summary, Kind: n.Kind, Model: n.Model, Distance: n.Distance, Encapsulation: n.Encapsulation}
 		row.need(n.Needs, have)
 		if n.Kind != result.KindReal && slices.Contains(clusterNetworks(), n.Name) {
 			row.RealForm = "--kubernetes --cni " + n.Name

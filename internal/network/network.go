@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // Node is what a network's set-up knows of one node of a lab cluster.
@@ -57,6 +58,9 @@ type Network struct {
 	Model string
 	// LeavesOut says what a model does without.
 	LeavesOut string
+	// Distance is by how much a model is cheaper than the real network; nil where that was not
+	// counted, or is within 5 %.
+	Distance *result.Distance
 	// Encapsulation is "", "vxlan", …; Overhead is what it takes from the MTU
 	// in bytes, so that the pod's MTU is the link's less Overhead.
 	Encapsulation string

@@ -2,6 +2,7 @@ package paper
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/stat/warning"
@@ -51,11 +52,15 @@ func Reproduce(p Paper, r *Results) Reproduction {
 			out.Recorded.Started = e.Started.UTC().Format(time.DateOnly)
 		}
 		for network, facts := range e.Networks {
-			if facts.Model != "" && facts.LeavesOut != "" {
+			without := facts.LeavesOut
+			if facts.Distance != nil {
+				without = strings.TrimPrefix(without+"; "+facts.Distance.String(), "; ")
+			}
+			if facts.Model != "" && without != "" {
 				if out.Models == nil {
 					out.Models = map[string]string{}
 				}
-				out.Models[network] = facts.LeavesOut
+				out.Models[network] = without
 			}
 		}
 	}

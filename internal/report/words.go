@@ -31,12 +31,13 @@ func (d *Document) Names(networks []string) []string {
 	return out
 }
 
-// Model is what a network was modelled on; "" for one that is what it says.
+// Model is what a network was modelled on, and how far the model is from it; "" for one that
+// is what it says.
 func (d *Document) Model(network string) string {
 	if d.Environment == nil {
 		return ""
 	}
-	return d.Environment.Networks[network].Model
+	return d.Environment.Networks[network].ModelWithDistance()
 }
 
 // Rebuilt reports whether cnibench rebuilt a network's datapath.
@@ -67,6 +68,30 @@ func (d *Document) Models() []string {
 	return out
 }
 
+// Distances says how far the models in the report are from the real networks; "" where that
+// is not known of any, or is within 5 %.
+func (d *Document) Distances() string {
+	if d.Environment == nil {
+		return ""
+	}
+	far := map[string]string{}
+	for _, g := range d.Groups {
+		for _, n := range g.Networks {
+			if f := d.Environment.Networks[n]; f.Distance != nil {
+				far[n] = d.Name(n) + " " + f.Distance.Short()
+			}
+		}
+	}
+	if len(far) == 0 {
+		return ""
+	}
+	var parts []string
+	for _, n := range SortedKeys(far) {
+		parts = append(parts, far[n])
+	}
+	return "Instructions in the real one (docs/real.md): " + strings.Join(parts, "; ") + "."
+}
+
 // after says what a model is of.
 func after(name string, f result.NetworkFacts) string {
 	s := name + " after " + f.Model
@@ -75,6 +100,9 @@ func after(name string, f result.NetworkFacts) string {
 	}
 	if f.LeavesOut != "" {
 		s += " (without " + f.LeavesOut + ")"
+	}
+	if f.Distance != nil {
+		s += "; " + f.Distance.String()
 	}
 	return s
 }

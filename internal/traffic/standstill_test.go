@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// standstill measures for how long the machine stands still: a thread on each processor
+// standstill measures how long the machine halts: a thread on each processor
 // wakes up every millisecond, before everything else where it has the right to, and adds up
 // by how much it is late. A virtual machine's host stops its processors now and then, and
 // its kernel counts only a part of that as stolen. The returned function ends the

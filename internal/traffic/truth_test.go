@@ -172,7 +172,7 @@ func TestShapedLinkGivesTheClosedForm(t *testing.T) {
 }
 
 // carriesTheClosedForm measures until a second shows what the link carries, bits per second.
-// Others may use the machine, and a virtual machine stands still now and then. What a second
+// Others may use the machine, and a virtual machine halts now and then. What a second
 // may lack is what the machine stood still in it: the link's queue is empty after 20 ms, and
 // its tokens are full after one.
 func carriesTheClosedForm(t *testing.T, l *lane, cell result.Cell, want float64) {

@@ -37,6 +37,9 @@ func On(n network.Network) network.Network {
 	for _, f := range n.InKernel {
 		n.Needs = append(n.Needs, inKernel(f))
 	}
+	if n.Distance != nil { // inside a node, TCP no longer takes the way that was counted
+		n.Distance = &result.Distance{BetweenNodesRatio: n.Distance.BetweenNodesRatio}
+	}
 	n.Cgroup = attach
 	n.IPv6 = false
 	return n

@@ -28,6 +28,9 @@ func writeBenchfmt(w io.Writer, d *report.Document, _ screen.Options) error {
 	for _, m := range section.Missing(d) {
 		fmt.Fprintf(b, "# %s\n", page.Clean(m))
 	}
+	if far := d.Distances(); far != "" {
+		fmt.Fprintf(b, "# %s\n", page.Clean(far))
+	}
 	config := func(key, value string) {
 		if value = strings.TrimSpace(page.Clean(value)); value != "" {
 			fmt.Fprintf(b, "%s: %s\n", key, value)

@@ -10,6 +10,27 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
+// TestDistanceIsInEveryOutput: how far a model is from the real network is in each format,
+// and in the answer on one screen.
+func TestDistanceIsInEveryOutput(t *testing.T) {
+	in := reporttest.WithBlocks(reporttest.Normal())
+	for _, distance := range []*result.Distance{nil, {BetweenNodesRatio: 1.2449, InsideNodeRatio: 0.917}} {
+		in.Environment.Networks["calico/direct"] = result.NetworkFacts{Kind: result.KindOwnPlugin, Model: "Calico v3.30", Distance: distance}
+		for _, name := range Names() {
+			for _, long := range []bool{false, true} {
+				got := strings.Join(strings.Fields(render(t, name, in, screen.Options{Width: 80, Unicode: true, Long: long})), " ")
+				said := strings.Contains(got, "24 % more between nodes, 8 % fewer inside a node")
+				if name == "json" {
+					said = said && strings.Contains(got, `"instructions_between_nodes_ratio": 1.2449`)
+				}
+				if said != (distance != nil) {
+					t.Errorf("%s, long %v, distance %v: said %v", name, long, distance, said)
+				}
+			}
+		}
+	}
+}
+
 // TestStarsFollowTheKind: the star of a rebuilt datapath is put by the network's kind;
 // records without one have a star where they have a model.
 func TestStarsFollowTheKind(t *testing.T) {

@@ -144,6 +144,9 @@ func shortTail(sc screen.Screen, d *report.Document) []string {
 	item("x ", "31", section.LackCounts(d))
 	if len(d.Models()) > 0 {
 		lines = append(lines, sc.Fit("datapath rebuilt by cnibench, not the vendor's agent.", report.ModelMark+" ", 1)...)
+		if far := d.Distances(); far != "" {
+			lines = append(lines, sc.Fit(far, "  ", 3)...)
+		}
 	}
 	if s := section.Next(d); s != "" {
 		lines = append(lines, sc.Fit(s, "", 3)...)

@@ -115,3 +115,22 @@ func TestRecommendationIsHarmless(t *testing.T) {
 		}
 	}
 }
+
+// TestRecommendSaysDistances: a recommendation says how far a model that it compares is from
+// the real network.
+func TestRecommendSaysDistances(t *testing.T) {
+	e := reporttest.FixtureEnvironment()
+	facts := e.Networks["calico/direct"]
+	facts.Distance = &result.Distance{BetweenNodesRatio: 1.24}
+	e.Networks["calico/direct"] = facts
+	r := recommended(t)["recommend-balanced"]
+	for _, asJSON := range []bool{false, true} {
+		var b bytes.Buffer
+		if err := Write(&b, r, e, asJSON, screen.Options{Width: 80}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(strings.Fields(b.String()), " "); !strings.Contains(got, "24 % more between nodes") {
+			t.Errorf("JSON %v: %s", asJSON, got)
+		}
+	}
+}

@@ -87,7 +87,7 @@ func networkFacts(d *report.Document) *page.Table {
 	t := &page.Table{Caption: "Networks", Columns: []page.Column{{Head: "network"}, {Head: "encapsulation"}, {Head: "model of", Wide: true}, {Head: "leaves out", Wide: true}}}
 	for _, n := range report.SortedKeys(d.Environment.Networks) {
 		f := d.Environment.Networks[n]
-		of := f.Model
+		of := f.ModelWithDistance()
 		if !f.Rebuilt() {
 			of = "nothing: it is what it says"
 		}

@@ -124,7 +124,7 @@ func (l *Lab) facts(ctx context.Context, n network.Network) (result.NetworkFacts
 			out = strings.TrimPrefix(out+fmt.Sprintf("; %s (%v: %s)", f.Doc, err, f.Cure), "; ")
 		}
 	}
-	facts := result.NetworkFacts{Kind: n.Kind, Model: n.Model, LeavesOut: out, Encapsulation: n.Encapsulation}
+	facts := result.NetworkFacts{Kind: n.Kind, Model: n.Model, LeavesOut: out, Distance: n.Distance, Encapsulation: n.Encapsulation}
 	if n.Datapath == nil {
 		return facts, nil
 	}
