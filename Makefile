@@ -29,7 +29,7 @@ test:
 test-all:
 	@CNIBENCH_ALL=1 $(MAKE) test
 
-## test-vm: of these, what runs under Debian's stock kernel in qemu: networks that this kernel cannot build, counted instructions
+## test-vm: of these, what runs under Debian's stock kernel, and that of its backports, in qemu: networks that this kernel cannot build, counted instructions
 test-vm:
 	@scripts/install-deps.sh test || echo "make test-vm: some packages are missing; tests that need them are skipped, or fail in CI"
 	@go build -o bin/testsummary ./internal/repo/testsummary

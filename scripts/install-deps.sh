@@ -15,7 +15,7 @@ run=(containernetworking-plugins iproute2 iptables nftables ethtool procps)
 # emulator for another kernel (whose package the tests fetch and unpack), jq for the
 # examples of docs/data.md (pandas and DuckDB for these come from PyPI, venv.sh), what
 # build-hpcc.sh compiles with, and debootstrap for the root that dist-test.sh installs into.
-test=(chromium mininet bridge-utils qemu-system-x86 busybox-static kmod jq python3-venv gcc libc6-dev make debootstrap)
+test=(chromium mininet bridge-utils qemu-system-x86 busybox-static kmod xz-utils jq python3-venv gcc libc6-dev make debootstrap)
 # A C compiler, which the race detector is linked by.
 race=(gcc libc6-dev)
 

@@ -70,7 +70,7 @@ func Feature(t testing.TB, name string, have error) {
 	t.Helper()
 	if have != nil {
 		if InVM() {
-			t.Fatalf("Debian's stock kernel has no %s: %v", name, have)
+			t.Fatalf("the kernel of the virtual machine has no %s: %v", name, have)
 		}
 		t.Skipf("kernel has no %s: %v", name, have)
 	}

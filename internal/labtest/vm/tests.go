@@ -20,16 +20,27 @@ import (
 // what they were in the middle of.
 const timeout = 30 * time.Minute
 
-// Tests boots the kernel and runs tests of the calling test's package in there,
+// Tests boots Debian's stock kernel and runs tests of the calling test's package in there,
 // those that -test.run takes for the pattern. Each is shown as a subtest with
 // its output. One that is skipped there fails: the kernel has every feature that
 // tests ask for, and the tools are those of this machine.
 func Tests(t *testing.T, pattern string) {
 	t.Helper()
+	runTests(t, FetchKernel, pattern)
+}
+
+// TestsOnBackports does the same with the kernel of Debian's backports.
+func TestsOnBackports(t *testing.T, pattern string) {
+	t.Helper()
+	runTests(t, FetchBackports, pattern)
+}
+
+func runTests(t *testing.T, kernel fetcher, pattern string) {
+	t.Helper()
 	if labtest.InVM() {
 		t.Fatal("a virtual machine in a virtual machine: the pattern takes this test too")
 	}
-	m := ForTests(t)
+	m := machineFor(t, kernel)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -63,9 +74,17 @@ func Tests(t *testing.T, pattern string) {
 	}
 }
 
-// ForTests gives a machine of two CPUs. A test that lacks something for it is
-// skipped, and fails in CI.
+// fetcher gives a kernel, from the cache or into it.
+type fetcher func(ctx context.Context, r *exec.Runner, cache string) (Kernel, error)
+
+// ForTests gives a machine of two CPUs with Debian's stock kernel. A test that lacks something
+// for it is skipped, and fails in CI.
 func ForTests(t testing.TB) Machine {
+	t.Helper()
+	return machineFor(t, FetchKernel)
+}
+
+func machineFor(t testing.TB, fetch fetcher) Machine {
 	t.Helper()
 	labtest.Root(t)
 	labtest.Tool(t, Qemu, QemuPackage)
@@ -77,7 +96,7 @@ func ForTests(t testing.TB) Machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kernel, err := FetchKernel(t.Context(), r, cache)
+	kernel, err := fetch(t.Context(), r, cache)
 	if err != nil && !labtest.CI() {
 		t.Skip(err)
 	}

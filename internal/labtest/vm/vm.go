@@ -1,6 +1,6 @@
-// Package vm boots Debian's stock kernel with its modules in qemu, by software
-// emulation, and runs one program there: what this machine's kernel cannot build
-// is tested so, and instructions are counted so where there are no counters.
+// Package vm boots Debian's stock kernel, or that of its backports, with its modules in
+// qemu, by software emulation, and runs one program there: what this machine's kernel
+// cannot build is tested so, and instructions are counted so where there are no counters.
 // No time that a program measures in there says anything about performance.
 package vm
 

@@ -72,6 +72,40 @@ func TestTestsAreRead(t *testing.T) {
 	}
 }
 
+// TestBackportsAreCached: a kernel of the backports that is in the cache is used, without apt.
+func TestBackportsAreCached(t *testing.T) {
+	cache := t.TempDir()
+	root := filepath.Join(cache, "linux-image-6.12.1+deb12-amd64")
+	if err := os.Mkdir(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(cache, backportsVersion), []byte("6.12.1+deb12-amd64\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	got, err := FetchBackports(t.Context(), nil, cache)
+	if want := (Kernel{Version: "6.12.1+deb12-amd64", Root: root, Image: root + "/boot/vmlinuz-6.12.1+deb12-amd64"}); err != nil || got != want {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
+}
+
+// TestAptOfItsOwn: apt gets its source and its lists from one folder alone.
+func TestAptOfItsOwn(t *testing.T) {
+	dir := t.TempDir()
+	options, err := aptOf(backports, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := strings.Join(options, " ")
+	for _, want := range []string{"Dir::Etc::sourceparts=- ", "Dir::Etc::sourcelist=" + dir + "/", "Dir::State::lists=" + dir + "/", "Dir::Cache=" + dir} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no %s in %s", want, all)
+		}
+	}
+	if source, err := os.ReadFile(filepath.Join(dir, "sources.list")); err != nil || string(source) != backports {
+		t.Errorf("%q, %v", source, err)
+	}
+}
+
 // TestProgramInVM runs this test's own program there, which sees this machine's
 // files, changes none of them, and ends with a status.
 func TestProgramInVM(t *testing.T) {
