@@ -5,7 +5,8 @@
  * routing, kube-proxy replaced: which lookups and which redirects, in
  * which order. Written for cnibench; see docs/datapaths.md for what is left out.
  *
- *   cnb_from_container   cil_from_container   bpf_lxc.c      ingress of lxc…
+ *   cnb_from_container   cil_from_container   bpf_lxc.c      ingress of lxc…; with netkit,
+ *                                                            what the pod's side sends
  *   cnb_from_netdev      cil_from_netdev      bpf_host.c     ingress of eth0
  *   cnb_from_overlay     cil_from_overlay     bpf_overlay.c  ingress of cilium_vxlan
  *   cnb_from_host        cil_from_host        bpf_host.c     egress of cilium_host
@@ -22,7 +23,7 @@ static __always_inline int deliver(struct __sk_buff *skb, struct iphdr *ip, stru
 		return drop(COUNT_DROP_DENIED);
 	if (!decrease_ttl(ip))
 		return drop(COUNT_DROP_OTHER);
-	return into_pod((void *)ip - ETH_HLEN, ep, from_host);
+	return into_pod(skb, (void *)ip - ETH_HLEN, ep, from_host);
 }
 
 struct arp_ipv4 {

@@ -41,12 +41,12 @@ static __always_inline struct remote *remote_of6(const struct in6_addr *address)
 }
 
 /* deliver6 is ipv6_local_delivery. */
-static __always_inline int deliver6(struct ipv6hdr *ip, struct endpoint *ep, bool from_host)
+static __always_inline int deliver6(struct __sk_buff *skb, struct ipv6hdr *ip, struct endpoint *ep, bool from_host)
 {
 	if (ip->hop_limit <= 1)
 		return drop(COUNT_DROP_OTHER);
 	ip->hop_limit--;
-	return into_pod((void *)ip - ETH_HLEN, ep, from_host);
+	return into_pod(skb, (void *)ip - ETH_HLEN, ep, from_host);
 }
 
 static __always_inline int from_container6(struct __sk_buff *skb)
@@ -75,7 +75,7 @@ static __always_inline int from_container6(struct __sk_buff *skb)
 		return TC_ACT_OK;
 	}
 	if (ep)
-		return deliver6(ip, ep, false);
+		return deliver6(skb, ip, ep, false);
 	if (tunnel_ifindex)
 		r = remote_of6(&ip->daddr);
 	if (r && r->tunnel)
@@ -101,7 +101,7 @@ static __always_inline int to_pod6(struct __sk_buff *skb, __u32 from)
 		count(COUNT_TO_STACK);
 		return TC_ACT_OK;
 	}
-	return deliver6(ip, ep, false);
+	return deliver6(skb, ip, ep, false);
 }
 
 static __always_inline int from_host6(struct __sk_buff *skb)
@@ -115,7 +115,7 @@ static __always_inline int from_host6(struct __sk_buff *skb)
 	count(COUNT_FROM_HOST);
 	ep = endpoint_of6(&ip->daddr);
 	if (ep && !(ep->flags & ENDPOINT_HOST))
-		return deliver6(ip, ep, true);
+		return deliver6(skb, ip, ep, true);
 	if (tunnel_ifindex)
 		r = remote_of6(&ip->daddr);
 	if (r && r->tunnel)

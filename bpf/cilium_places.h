@@ -24,7 +24,7 @@ volatile const bool with_ipv6;		/* without policy alone */
 #define ENDPOINT_HOST 1 /* an address of the node itself */
 
 struct endpoint {
-	__u32 ifindex;		/* the host's side of the veth */
+	__u32 ifindex;		/* the host's side of the veth or netkit */
 	__u32 id;
 	__u32 identity;
 	__u32 flags;

@@ -6,11 +6,14 @@
 #include "cilium_places.h"
 #include "counters.h"
 
-static __always_inline int into_pod(struct ethhdr *eth, struct endpoint *ep, bool from_host)
+/* into_pod is redirect_ep: redirect_peer is for what comes in at a device. What the node
+ * sends goes out, and so does what a pod sends by a netkit, whose program runs on the pod's
+ * side: it has no device that it came in by. */
+static __always_inline int into_pod(struct __sk_buff *skb, struct ethhdr *eth, struct endpoint *ep, bool from_host)
 {
 	__builtin_memcpy(eth->h_source, ep->node_mac, ETH_ALEN);
 	__builtin_memcpy(eth->h_dest, ep->mac, ETH_ALEN);
-	if (from_host) { /* redirect_peer is for what comes in, not for what goes out */
+	if (from_host || !skb->ingress_ifindex) {
 		count(COUNT_TO_VETH);
 		return bpf_redirect(ep->ifindex, 0);
 	}

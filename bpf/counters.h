@@ -14,7 +14,7 @@ enum counter {
 	COUNT_FROM_TUNNEL,	/* packets that came out of the tunnel device */
 	COUNT_FROM_HOST,	/* packets of the node itself */
 	COUNT_TO_PEER,		/* redirect_peer: straight into a pod */
-	COUNT_TO_VETH,		/* redirected to the host's side of a pod's veth */
+	COUNT_TO_VETH,		/* redirected to the host's side of a pod's veth or netkit */
 	COUNT_TO_NEIGH,		/* redirect_neigh: straight out of the node's device */
 	COUNT_TO_TUNNEL,	/* with a tunnel key to the tunnel device */
 	COUNT_TO_STACK,		/* left to the kernel's own forwarding */
