@@ -84,13 +84,13 @@ func TestModernPlan(t *testing.T) {
 		}
 		workloads[c.Network] = append(workloads[c.Network], c.Workload)
 	}
-	for _, name := range []string{"host", "bridge", "bridge+bigtcp", "bridge+flowtable", "bridge+sidecar", "bridge+node-proxy", "cilium/native", "cilium/native-policy", "cilium/geneve", "calico/ebpf",
+	for _, name := range []string{"host", "bridge", "bridge+bigtcp", "bridge+flowtable", "bridge+sidecar", "bridge+node-proxy", "cilium/native", "cilium/native+netkit", "cilium/native-policy", "cilium/geneve", "calico/ebpf",
 		"ovn/geneve", "flannel/vxlan", "flannel/wireguard"} {
 		if slices.Sort(workloads[name]); !slices.Equal(workloads[name], []string{"tcp_crr", "tcp_rr", "tcp_stream"}) {
 			t.Errorf("%s with %v", name, workloads[name])
 		}
 	}
-	if len(workloads) != 13 {
+	if len(workloads) != 14 {
 		t.Errorf("networks %v", slices.Sorted(maps.Keys(workloads)))
 	}
 }

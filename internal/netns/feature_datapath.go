@@ -5,9 +5,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Netkit is the devices for pods whose eBPF programs run in the pod's own context.
+// Netkit is pairs of devices like veth pairs, whose eBPF programs run when a side sends.
 func Netkit() Feature {
-	return device("netkit", "pod interfaces for eBPF (no network of the lab has them yet)", "CONFIG_NETKIT (Linux 6.7 and later)", "netkit")
+	return device("netkit", "pod interfaces for eBPF (cilium/native+netkit)", "CONFIG_NETKIT (Linux 6.7 and later)", "netkit")
 }
 
 // Flowtable is nftables' flowtable: packets of known connections bypass routing and rules.

@@ -128,6 +128,9 @@ type Network struct {
 	// Bypassed gives how many packets of TCP and UDP a node's flowtable did not take, where
 	// established connections bypass the node's routes and rules; nil where they do not.
 	Bypassed func(ctx context.Context, self Node) (uint64, error)
+	// Attached verifies, at the devices of those of the pods that are on a node, that they are of
+	// the kind that the network claims, with its programs at them; nil where no sample asks.
+	Attached func(self Node, pods []Pod) error
 	// Datapath says what carries the packets on this machine, with its version,
 	// where that is not the same on all. May be nil.
 	Datapath func(ctx context.Context) (string, error)

@@ -72,6 +72,8 @@ func List() []network.Network {
 		cilium.VXLAN(),
 		cilium.VXLANPolicy(),
 		cilium.Geneve(),
+		cilium.NativeNetkit(),
+		cilium.VXLANNetkit(),
 		antrea.Geneve(),
 		antrea.GenevePolicy(),
 		antrea.NoEncap(),

@@ -49,6 +49,7 @@ type variant struct {
 	name, summary string
 	tunnel        string // "", "vxlan", "geneve"
 	policy        bool
+	netkit        bool // pods have a netkit in place of a veth
 	needs         []netns.Feature
 }
 
@@ -116,12 +117,15 @@ func (v variant) network() network.Network {
 	if n.Distance == nil {
 		n.LeavesOut += "; how many instructions that saves was not counted"
 	}
+	if v.netkit {
+		n = onNetkit(n)
+	}
 	if v.policy {
 		n.PodsAdded = func(_ context.Context, self network.Node, _ []network.Node, pods []network.Pod) error {
 			return others(self, pods)
 		}
 	}
-	text := strings.NewReplacer("$TUNNEL", v.tunnel, "$POLICY", strconv.FormatBool(v.policy)).Replace(conflist)
+	text := strings.NewReplacer("$TUNNEL", v.tunnel, "$POLICY", strconv.FormatBool(v.policy), "$NETKIT", strconv.FormatBool(v.netkit)).Replace(conflist)
 	n.Conflist = network.Template(text, n)
 	return n
 }

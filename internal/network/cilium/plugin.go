@@ -32,6 +32,7 @@ type ciliumConf struct {
 	Device string `json:"device"` // the node's, whose program has the node's maps
 	Tunnel string `json:"tunnel"`
 	Policy bool   `json:"policy"`
+	Netkit bool   `json:"netkit"`
 }
 
 func loadCiliumConf(args *skel.CmdArgs) (ciliumConf, error) {
@@ -45,12 +46,12 @@ func loadCiliumConf(args *skel.CmdArgs) (ciliumConf, error) {
 	return conf, nil
 }
 
-// hostDevice is the host's side of a pod's veth, named as Cilium names it.
+// hostDevice is the host's side of a pod's veth or netkit, named as Cilium names it.
 func hostDevice(containerID string) string {
 	return fmt.Sprintf("lxc%x", sha1.Sum([]byte(containerID)))[:15]
 }
 
-// add does what cilium-cni and the agent do for a pod: a veth, a /32 and
+// add does what cilium-cni and the agent do for a pod: a veth or netkit, a /32 and
 // a default route by the node's router address, and the pod's own program.
 func add(args *skel.CmdArgs) (err error) {
 	conf, err := loadCiliumConf(args)
@@ -72,7 +73,7 @@ func add(args *skel.CmdArgs) (err error) {
 		}
 		ip.Address.Mask, ip.Interface = plugin.AloneMask(ip.Address.IP), current.Int(1)
 	}
-	host, err := plugin.Veth(args, hostDevice(args.ContainerID), pod.MTU, nil)
+	host, err := conf.pair(args, pod.MTU)
 	if err != nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func ciliumEndpoint(conf ciliumConf, host netlink.Link, mac net.HardwareAddr, ip
 			return err
 		}
 	}
-	if err := dataplane.AttachEBPF(host, dataplane.Ingress(), coll.Programs[bpf.CiliumProgCnbFromContainer]); err != nil {
+	if err := conf.attach(host, coll.Programs[bpf.CiliumProgCnbFromContainer]); err != nil {
 		return err
 	}
 	endpoints, err := maps.Need(bpf.CiliumMapCnbEndpoints)

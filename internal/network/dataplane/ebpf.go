@@ -98,6 +98,9 @@ func attachedEBPF(index int, d Direction) ([]ebpf.ProgramID, error) {
 			ids = append(ids, p.ID)
 		}
 	}
+	if d.parent == 0 { // a netkit's, which has no filters of clsact
+		return ids, nil
+	}
 	device := &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: index}}
 	filters, err := netns.Dump(func() ([]netlink.Filter, error) { return netlink.FilterList(device, d.parent) })
 	if err != nil {
@@ -248,7 +251,11 @@ func EBPFObjects(node netns.NS) (programs []ebpf.ProgramID, maps []ebpf.MapID, e
 			return err
 		}
 		for _, l := range links {
-			for _, d := range []Direction{Ingress(), Egress()} {
+			directions := []Direction{Ingress(), Egress()}
+			if pair, ok := l.(*netlink.Netkit); ok && pair.IsPrimary() {
+				directions = append(directions, netkitSides()...)
+			}
+			for _, d := range directions {
 				ids, err := attachedEBPF(l.Attrs().Index, d)
 				if err != nil {
 					return err

@@ -49,7 +49,8 @@ func otherChoices(network string) []other {
 		out = append(out, other{"macvlan", "a device of its own for each pod instead of the bridge"})
 	}
 	return append(out, other{network + "+sockmap", "passing data from socket to socket (sockmap)"},
-		other{network + "+bigtcp", "TCP segments of up to 192 KiB (BIG TCP)"})
+		other{network + "+bigtcp", "TCP segments of up to 192 KiB (BIG TCP)"},
+		other{network + "+netkit", "a netkit in place of each pod's veth"})
 }
 
 // changes are the other choices that the campaign measured in the same situation, or

@@ -14,9 +14,13 @@ var _ testbed.PathVerifier = (*Lab)(nil)
 
 // WatchPath verifies on networks with proxies that TCP between pods passes those of both ends,
 // and on networks with a flowtable that it takes the packets of long connections. Both count:
-// where several cells of a cluster are measured in turns, what all of them sent.
+// where several cells of a cluster are measured in turns, what all of them sent. On networks
+// that claim a kind of device it verifies those of the pods.
 func (l *Lab) WatchPath(ctx context.Context, cell result.Cell) func(context.Context) error {
 	c, ok := l.clusters[keyOf(cell)]
+	if ok && c.network.Attached != nil {
+		return c.watchAttached(cell)
+	}
 	if !ok || c.network.Proxied == nil && c.network.Bypassed == nil {
 		return func(context.Context) error { return nil }
 	}

@@ -97,3 +97,16 @@ func TestEveryNetworkInVM(t *testing.T) {
 	labtest.Long(t)
 	vm.Tests(t, strings.Join(testsInVM(), "|"))
 }
+
+// TestNetkitInVM proves the networks with netkit in the kernel of Debian's backports: pods reach
+// each other, samples verify the devices, programs carry the traffic and go with the lab.
+func TestNetkitInVM(t *testing.T) {
+	needLab(t)
+	all := []string{"^TestNetkit$"}
+	for _, name := range netkitNetworks() {
+		for _, test := range []string{"TestPodsReachEachOther", "TestEBPF", "TestEBPFGoesWithTheLab"} {
+			all = append(all, "^"+test+"$/^"+vmName(name)+"$")
+		}
+	}
+	vm.TestsOnBackports(t, strings.Join(all, "|"))
+}
