@@ -7,7 +7,9 @@ import (
 
 // Netkit is pairs of devices like veth pairs, whose eBPF programs run when a side sends.
 func Netkit() Feature {
-	return device("netkit", "pod interfaces for eBPF (cilium/native+netkit)", "CONFIG_NETKIT (Linux 6.7 and later)", "netkit")
+	f := device("netkit", "pod interfaces for eBPF (cilium/native+netkit)", "", "")
+	f.Cure = "a kernel from Linux 6.7 on, with CONFIG_NETKIT" // which is never a module
+	return f
 }
 
 // Flowtable is nftables' flowtable: packets of known connections bypass routing and rules.
