@@ -3,6 +3,7 @@ package vm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,17 +13,14 @@ import (
 	"github.com/cnibench/cnibench/internal/wholefile"
 )
 
-// backports is the source of newer kernels for Debian 12, which a machine need not have among
-// its own, and the file of the cache that has the version of the one in it.
-const (
-	backports        = "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm-backports main\n"
-	backportsVersion = "bookworm-backports"
-)
+// backportsVersion is the file of the cache that has the version of the kernel of Debian's
+// backports in it.
+const backportsVersion = "backports"
 
 // FetchBackports gives the kernel of Debian's backports (Linux 6.12), from the cache, or by
 // apt-get download into it. apt gets a source and lists of its own, so the machine's sources
 // and lists stay as they are, and nothing is installed. A kernel in the cache stays the one
-// that is used: remove the file bookworm-backports there to fetch a newer one.
+// that is used: remove the file backports there to fetch a newer one.
 func FetchBackports(ctx context.Context, r *exec.Runner, cache string) (k Kernel, err error) {
 	note := filepath.Join(cache, backportsVersion)
 	version, err := os.ReadFile(note)
@@ -38,7 +36,11 @@ func FetchBackports(ctx context.Context, r *exec.Runner, cache string) (k Kernel
 		return Kernel{}, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
-	options, err := aptOf(backports, temp)
+	source, err := backports(ctx, r)
+	if err != nil {
+		return Kernel{}, err
+	}
+	options, err := aptOf(source, temp)
 	if err != nil {
 		return Kernel{}, err
 	}
@@ -54,6 +56,25 @@ func FetchBackports(ctx context.Context, r *exec.Runner, cache string) (k Kernel
 		return Kernel{}, err
 	}
 	return k, wholefile.Write(note, "note-", 0o644, wholefile.Bytes([]byte(newest+"\n")))
+}
+
+// keyring has Debian's keys (package debian-archive-keyring).
+const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
+
+// backports is the source of newer kernels for this version of Debian, which a machine need not
+// have among its own. The mirror is that of its own source of Debian.
+func backports(ctx context.Context, r *exec.Runner) (string, error) {
+	got, err := r.Run(ctx, exec.Cmd{Argv: []string{"apt-get", "indextargets", "--format", "$(ORIGIN) $(CODENAME) $(REPO_URI)", "Created-By: Packages"}})
+	if err != nil {
+		return "", fmt.Errorf("apt's sources: %w", err)
+	}
+	for line := range strings.Lines(string(got.Stdout)) {
+		f := strings.Fields(line)
+		if len(f) == 3 && f[0] == "Debian" && !strings.Contains(f[1], "-") { // as bookworm-security has
+			return fmt.Sprintf("deb [signed-by=%s] %s %s-backports main\n", keyring, f[2], f[1]), nil
+		}
+	}
+	return "", errors.New("apt has no source of Debian: it needs one and `apt-get update`")
 }
 
 // aptOf gives options with which apt knows one source alone, and keeps what it knows of it in

@@ -90,8 +90,9 @@ func TestBackportsAreCached(t *testing.T) {
 
 // TestAptOfItsOwn: apt gets its source and its lists from one folder alone.
 func TestAptOfItsOwn(t *testing.T) {
+	const source = "deb [signed-by=/key] http://mirror/debian bookworm-backports main\n"
 	dir := t.TempDir()
-	options, err := aptOf(backports, dir)
+	options, err := aptOf(source, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,8 +102,8 @@ func TestAptOfItsOwn(t *testing.T) {
 			t.Errorf("no %s in %s", want, all)
 		}
 	}
-	if source, err := os.ReadFile(filepath.Join(dir, "sources.list")); err != nil || string(source) != backports {
-		t.Errorf("%q, %v", source, err)
+	if got, err := os.ReadFile(filepath.Join(dir, "sources.list")); err != nil || string(got) != source {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 

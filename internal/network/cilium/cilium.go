@@ -113,7 +113,7 @@ func (v variant) network() network.Network {
 	} else {
 		n.LeavesOut += "; IPv6; garbage collection of the connection table (least recently used go), TCP state in it"
 	}
-	n.Distance = distances[v.name]
+	n.Distance = distances()[v.name]
 	if n.Distance == nil {
 		n.LeavesOut += "; how many instructions that saves was not counted"
 	}
@@ -132,11 +132,13 @@ func (v variant) network() network.Network {
 
 // distances are how many times the instructions of these models Cilium's own agents take for
 // a datagram, as counted in docs/real.md.
-var distances = map[string]*result.Distance{
-	"cilium/native":        {BetweenNodesRatio: 1.48, InsideNodeRatio: 1.38},
-	"cilium/native-policy": {BetweenNodesRatio: 1.24, InsideNodeRatio: 1.12},
-	"cilium/vxlan":         {BetweenNodesRatio: 1.70, InsideNodeRatio: 1.36},
-	"cilium/vxlan-policy":  {BetweenNodesRatio: 1.56, InsideNodeRatio: 1.11},
+func distances() map[string]*result.Distance {
+	return map[string]*result.Distance{
+		"cilium/native":        {BetweenNodesRatio: 1.48, InsideNodeRatio: 1.38},
+		"cilium/native-policy": {BetweenNodesRatio: 1.24, InsideNodeRatio: 1.12},
+		"cilium/vxlan":         {BetweenNodesRatio: 1.70, InsideNodeRatio: 1.36},
+		"cilium/vxlan-policy":  {BetweenNodesRatio: 1.56, InsideNodeRatio: 1.11},
+	}
 }
 
 // tunnelDevice is the tunnel device's name: cilium_vxlan.
