@@ -12,3 +12,4 @@ package bpf
 //go:generate go run github.com/cilium/ebpf/cmd/bpf2go -target bpfel -type route -type prefix Calico calico.c
 //go:generate go run github.com/cilium/ebpf/cmd/bpf2go -target bpfel Sockmap sockmap.c
 //go:generate go run github.com/cilium/ebpf/cmd/bpf2go -target bpfel -type service_key -type service_slot -type service_backend Service service.c
+//go:generate go run github.com/cilium/ebpf/cmd/bpf2go -target bpfel Nodeport nodeport.c

@@ -15,7 +15,7 @@
 #include <linux/bpf.h>
 #include <linux/in.h>
 #include <bpf/bpf_endian.h>
-#include <bpf/bpf_helpers.h>
+#include "services.h"
 
 char __license[] SEC("license") = "GPL";
 
@@ -24,44 +24,6 @@ char __license[] SEC("license") = "GPL";
 /* The range of ports of nodes: --node-port-range. */
 #define NODE_PORT_MIN 30000
 #define NODE_PORT_MAX 32767
-
-/* Slot 0 is the service itself, the others are its backends, from 1 on. A
- * NodePort has the address 0. */
-struct service_key {
-	__be32 address;
-	__be16 port;
-	__u8 protocol, pad;
-	__u32 slot;
-};
-
-struct service_slot {
-	__u32 backend;	/* its number */
-	__u32 count;	/* of backends, in slot 0 */
-};
-
-/* cilium_lb4_services_v2 */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 65536); /* and as many as there are services for */
-	__type(key, struct service_key);
-	__type(value, struct service_slot);
-} cnb_services SEC(".maps");
-
-struct service_backend {
-	__be32 address;
-	__be16 port;
-	__u16 pad;
-};
-
-/* cilium_lb4_backends_v3 */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 65536);
-	__type(key, __u32);
-	__type(value, struct service_backend);
-} cnb_backends SEC(".maps");
 
 /* The addresses of nodes, in place of cilium_ipcache. */
 struct {

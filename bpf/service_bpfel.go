@@ -33,7 +33,7 @@ type ServiceServiceKey struct {
 	Address  uint32
 	Port     uint16
 	Protocol uint8
-	Pad      uint8
+	Scope    uint8
 	Slot     uint32
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -45,6 +46,20 @@ func BPFAtDevice() Feature {
 	}
 }
 
+// TCX is eBPF programs at a device in an order that whoever attaches them chooses.
+func TCX() Feature {
+	const name = "tcx"
+	return Feature{
+		Name: name, Doc: "the order of eBPF programs at a device (service proxy xdp)", Cure: "a kernel of 6.6 or later with CONFIG_NET_XGRESS",
+		Probe: func() error {
+			return throwaway(func() error {
+				_, err := link.QueryPrograms(link.QueryOptions{Target: 1, Attach: ebpf.AttachTCXIngress})
+				return missingIf(name, missing(name, err), unix.EINVAL)
+			})
+		},
+	}
+}
+
 // BPFSockmap is eBPF programs that hand messages from one socket to another.
 func BPFSockmap() Feature {
 	f := helpers("bpf sockmap", "same-node TCP that bypasses the network (+sockmap)", "a kernel of 5.11 or later with CONFIG_NET_SOCK_MSG and CONFIG_CGROUP_BPF",
@@ -64,6 +79,33 @@ func BPFSockmap() Feature {
 func BPFSocketAddress() Feature {
 	return helpers("bpf cgroup connect4", "services at the socket (service proxy ebpf)", "a kernel of 5.8 or later with CONFIG_CGROUP_BPF",
 		ebpf.CGroupSockAddr, asm.FnGetSocketCookie, asm.FnMapLookupElem, asm.FnMapUpdateElem)
+}
+
+// NativeXDP is eBPF programs in the driver of a veth, that read packets of any size (Linux 5.18).
+func NativeXDP() Feature {
+	const name = "native XDP on veth"
+	return Feature{
+		Name: name, Doc: "NodePorts in the driver (service proxy xdp)", Cure: "a kernel of 5.18 or later with CONFIG_BPF_SYSCALL",
+		Probe: func() error {
+			p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+				Name: "cnb_probe", Type: ebpf.XDP, License: "GPL", Flags: unix.BPF_F_XDP_HAS_FRAGS,
+				Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2 /* XDP_PASS */), asm.Return()},
+			})
+			if err != nil {
+				return missingIf(name, missing(name, err), unix.EINVAL)
+			}
+			defer p.Close()
+			return Try("cnb0", func(n NS) error {
+				return Do(n, func() error {
+					l, err := netlink.LinkByName("cnb0")
+					if err != nil {
+						return err
+					}
+					return missingIf(name, netlink.LinkSetXdpFdWithFlags(l, p.FD(), nl.XDP_FLAGS_DRV_MODE), unix.EOPNOTSUPP, unix.EINVAL)
+				})
+			})
+		},
+	}
 }
 
 // helpers asks whether programs of a type may call all of some helpers.

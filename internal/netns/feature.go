@@ -39,7 +39,7 @@ func Features() []Feature {
 		WireGuard(), ESP(), ESP6(), TUN(), IFB(), Dummy(), Bonding(), VRF(), VLAN(), OpenVSwitch(), IPVS(),
 		TBF(), HTB(), Netem(), FQ(), FQCoDel(), Clsact(),
 		IPv6(), IPTables(), NFTables(), IPSet(), Conntrack(),
-		BPFAtDevice(), BPFRedirect(), BPFSockmap(), BPFSocketAddress(), Cgroup2(), BigTCP(),
+		BPFAtDevice(), BPFRedirect(), BPFSockmap(), BPFSocketAddress(), NativeXDP(), TCX(), Cgroup2(), BigTCP(),
 		Netkit(), Flowtable(),
 	}
 }

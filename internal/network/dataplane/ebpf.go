@@ -72,6 +72,17 @@ func AttachEBPF(device netlink.Link, d Direction, p *ebpf.Program) error {
 	return nil
 }
 
+// AttachEBPFFirst attaches a program to a device of this thread's namespace before its other
+// programs, which may end the chain. It needs tcx.
+func AttachEBPFFirst(device netlink.Link, d Direction, p *ebpf.Program) error {
+	a := device.Attrs()
+	err := link.RawAttachProgram(link.RawAttachProgramOptions{Target: a.Index, Program: p, Attach: d.tcx, Anchor: link.Head()})
+	if err != nil {
+		return fmt.Errorf("eBPF program at %s: %w", a.Name, err)
+	}
+	return nil
+}
+
 func attachClsact(index int, d Direction, p *ebpf.Program) error {
 	attrs := netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}
 	err := netlink.QdiscAdd(&netlink.GenericQdisc{QdiscAttrs: attrs, QdiscType: "clsact"})
@@ -261,6 +272,9 @@ func EBPFObjects(node netns.NS) (programs []ebpf.ProgramID, maps []ebpf.MapID, e
 					return err
 				}
 				programs = append(programs, ids...)
+			}
+			if xdp := l.Attrs().Xdp; xdp != nil && xdp.Attached {
+				programs = append(programs, ebpf.ProgramID(xdp.ProgId))
 			}
 		}
 		return nil
