@@ -84,6 +84,9 @@ type Network struct {
 	// pods; "" where they can. What is done at the pods' sockets works all the
 	// same.
 	NoServices string
+	// NoXDP says why XDP at its nodes' device cannot carry out a NodePort for its pods; ""
+	// where it can.
+	NoXDP string
 	// MasqueradeAll is kube-proxy's --masquerade-all: its pods are of the pods'
 	// range and answer each other past their nodes.
 	MasqueradeAll bool

@@ -60,9 +60,15 @@ type ServiceProxy struct {
 	Start func(ctx context.Context, self Node) error
 	// Sync makes these the services of one node. It is nil where AtSockets is not.
 	Sync func(ctx context.Context, self Node, services []Service) error
-	// AtSockets carries services out for the programs in a cgroup, of one node.
+	// AtSockets carries services out for the programs in a cgroup, of the node self.
 	// What it gives is closed when the lab goes.
-	AtSockets func(cgroup *os.File, nodes []Node, services []Service) (ServiceUpdater, error)
+	AtSockets func(cgroup *os.File, self Node, nodes []Node, services []Service) (ServiceUpdater, error)
+	// Refuses says why a network cannot have it; "" where it can. May be nil.
+	Refuses func(n Network) string
+	// Passed gives how many packets to a NodePort of a node, from other nodes, its programs at
+	// the node's device have led to a backend, and how many answers they have changed. It is an
+	// error where the device does not run them as it should. nil where there are none.
+	Passed func(self Node) (requests, answers uint64, err error)
 	// Update does on one node what it does when the endpoints of one service have changed:
 	// services are all of them, as they are now, and changed is the index of that one. It is
 	// nil where AtSockets is not: what that gives is a ServiceUpdater.

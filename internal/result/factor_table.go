@@ -47,7 +47,7 @@ type Cell struct {
 	// traffic goes to; absent on paths that lead to none.
 	Services int `json:"services,omitempty"`
 	// ServiceProxy is what carries the services out: "iptables", "nftables",
-	// "ipvs", "ebpf"; absent on paths that lead to none.
+	// "ipvs", "ebpf", "xdp"; absent on paths that lead to none.
 	ServiceProxy string `json:"service_proxy,omitempty"`
 	// Policies is how many policies the traffic is checked against before the one that
 	// allows it; absent means none, and networks that enforce no policy.

@@ -89,6 +89,7 @@ func inMode(name, summary string, kernel ...netns.Feature) network.Network {
 		Kind: result.KindOwnPlugin,
 		Name: name, Summary: summary, Model: model, LeavesOut: leavesOut,
 		NoServices: "its pods' packets pass Open vSwitch, where AntreaProxy has them (service_proxies: [antrea])",
+		NoXDP:      "its pods' packets pass Open vSwitch, which sends answers past a program at the node's device",
 		Needs:      append([]netns.Feature{netns.Veth(), dataplane.OVSTools(), dataplane.OVSCarries(kernel...)}, dataplane.RuleNeeds()...),
 		InKernel:   append(kernel[:len(kernel):len(kernel)], netns.OpenVSwitch()),
 		Plugins:    []string{"host-local"},

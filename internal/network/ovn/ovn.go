@@ -72,6 +72,7 @@ func (m ovnMode) network(name string) network.Network {
 		Kind:       result.KindReal,
 		Name:       name,
 		NoServices: "its pods' packets pass Open vSwitch, and the lab gives OVN no load balancers",
+		NoXDP:      "its pods' packets pass Open vSwitch, which sends answers past a program at the node's device",
 		Needs: []netns.Feature{
 			netns.Veth(), dataplane.OVSTools(), ovnTools(), dataplane.OVSCarries(m.tunnel...), dataplane.IPTablesTool(), netns.NFTables(), netns.Conntrack(),
 		},

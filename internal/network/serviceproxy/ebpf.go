@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -24,14 +25,17 @@ func EBPF() network.ServiceProxy {
 		Model:   "Cilium v1.18.5 bpf/bpf_sock.c (__sock4_xlate_fwd, __sock4_xlate_rev), by own programs (bpf/service.c)",
 		LeavesOut: "cilium-agent, session affinity, traffic from outside (bpf/lib/nodeport.h), external IPs, ports of hosts, health checks, " +
 			"the check of ports that a service has bound (cil_sock4_post_bind), clean-up at the socket's end (cil_sock_release), IPv6",
-		Needs:     []netns.Feature{netns.BPFSocketAddress(), netns.Cgroup2()},
-		AtSockets: ebpfServices,
+		Needs: []netns.Feature{netns.BPFSocketAddress(), netns.Cgroup2()},
+		AtSockets: func(cgroup *os.File, _ network.Node, nodes []network.Node, services []network.Service) (network.ServiceUpdater, error) {
+			return ebpfServices(cgroup, nodes, services, netip.Prefix{})
+		},
 	}
 }
 
 // ebpfServices attaches the programs to a node's cgroup, with maps of its own.
-// They go with the cgroup.
-func ebpfServices(cgroup *os.File, nodes []network.Node, services []network.Service) (network.ServiceUpdater, error) {
+// They go with the cgroup. NodePorts are those at the addresses of nodes, and for
+// packets from outside those with backends in local.
+func ebpfServices(cgroup *os.File, nodes []network.Node, services []network.Service, local netip.Prefix) (*ebpfTables, error) {
 	spec, err := bpf.LoadService()
 	if err != nil {
 		return nil, err
@@ -51,7 +55,7 @@ func ebpfServices(cgroup *os.File, nodes []network.Node, services []network.Serv
 	}
 	entries := 0
 	for _, s := range services {
-		entries += 2 * (1 + len(s.Endpoints)) // with a NodePort
+		entries += 3 * (1 + len(s.Endpoints)) // with a NodePort in both scopes
 	}
 	entries += ebpfSpare
 	for _, m := range []string{bpf.ServiceMapCnbServices, bpf.ServiceMapCnbBackends} {
@@ -61,7 +65,7 @@ func ebpfServices(cgroup *os.File, nodes []network.Node, services []network.Serv
 	if err != nil {
 		return nil, err
 	}
-	held := &ebpfTables{Closer: dataplane.HoldEBPF(coll), maps: coll.Maps, backends: map[netip.AddrPort]uint32{}}
+	held := &ebpfTables{Closer: dataplane.HoldEBPF(coll), maps: coll.Maps, backends: map[netip.AddrPort]uint32{}, local: local}
 	if err := held.fill(nodes, services); err != nil {
 		coll.Close()
 		return nil, err
@@ -86,6 +90,9 @@ type ebpfTables struct {
 	io.Closer
 	maps     map[string]*ebpf.Map
 	backends map[netip.AddrPort]uint32 // the number of each
+	// local is where the backends are that packets from outside to a NodePort are led to; not
+	// valid where programs at sockets alone carry services out.
+	local netip.Prefix
 }
 
 // fill writes each service's ports, its backends beside them, and which addresses are
@@ -118,21 +125,32 @@ func (h *ebpfTables) UpdateService(s network.Service) error {
 		}
 		h.backends[e] = n
 	}
-	keys := []bpf.ServiceServiceKey{{Address: dataplane.EBPFAddress(s.Address.Addr()), Port: networkOrder(s.Address.Port())}}
-	if s.NodePort != 0 {
-		keys = append(keys, bpf.ServiceServiceKey{Port: networkOrder(s.NodePort)})
+	if err := h.put(s, bpf.ServiceServiceKey{Address: dataplane.EBPFAddress(s.Address.Addr()), Port: networkOrder(s.Address.Port())}, s.Endpoints); err != nil || s.NodePort == 0 {
+		return err
 	}
-	for _, key := range keys {
-		key.Protocol = uint8(s.ProtocolNumber())
-		slots := []bpf.ServiceServiceSlot{{Count: uint32(len(s.Endpoints))}}
-		for _, e := range s.Endpoints {
-			slots = append(slots, bpf.ServiceServiceSlot{Backend: h.backends[e]})
-		}
-		for i, slot := range slots {
-			key.Slot = uint32(i)
-			if err := h.maps[bpf.ServiceMapCnbServices].Put(key, slot); err != nil {
-				return fmt.Errorf("service %s: %w", s, err)
-			}
+	key := bpf.ServiceServiceKey{Port: networkOrder(s.NodePort)}
+	if err := h.put(s, key, s.Endpoints); err != nil || !h.local.IsValid() {
+		return err
+	}
+	key.Scope = scopeExternal
+	notLocal := func(e netip.AddrPort) bool { return !h.local.Contains(e.Addr()) }
+	return h.put(s, key, slices.DeleteFunc(slices.Clone(s.Endpoints), notLocal))
+}
+
+// scopeExternal is SCOPE_EXTERNAL of bpf/services.h.
+const scopeExternal = 1
+
+// put writes the slots of one key of a service.
+func (h *ebpfTables) put(s network.Service, key bpf.ServiceServiceKey, endpoints []netip.AddrPort) error {
+	key.Protocol = uint8(s.ProtocolNumber())
+	slots := []bpf.ServiceServiceSlot{{Count: uint32(len(endpoints))}}
+	for _, e := range endpoints {
+		slots = append(slots, bpf.ServiceServiceSlot{Backend: h.backends[e]})
+	}
+	for i, slot := range slots {
+		key.Slot = uint32(i)
+		if err := h.maps[bpf.ServiceMapCnbServices].Put(key, slot); err != nil {
+			return fmt.Errorf("service %s: %w", s, err)
 		}
 	}
 	return nil

@@ -1,5 +1,5 @@
 // Package serviceproxy has the ways to carry services out that work on most networks:
-// kube-proxy's modes, and eBPF at the socket.
+// kube-proxy's modes, eBPF at the socket, and XDP in the driver.
 package serviceproxy
 
 import (

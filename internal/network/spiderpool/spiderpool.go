@@ -24,6 +24,7 @@ var ipvlanConflist string
 
 const (
 	model     = "Spiderpool v1.0 cmd/coordinator in mode underlay (by this program's plugin cnibench-coordinator), "
+	noXDP     = "its pods are on the link themselves, and answer past their node"
 	leavesOut = "Spiderpool's IPAM (host-local instead), detection of address conflicts, Multus"
 )
 
@@ -33,6 +34,7 @@ func MACVLAN() network.Network {
 		Kind:         result.KindOwnPlugin,
 		Name:         "spiderpool/macvlan",
 		NoEncryption: network.OnTheWire,
+		NoXDP:        noXDP,
 		Summary:      "Spiderpool over macvlan: pods on the wire in the nodes' subnet, veth0 to their own node",
 		Model:        model + "reference plugin macvlan",
 		LeavesOut:    leavesOut,
@@ -50,6 +52,7 @@ func IPVLAN() network.Network {
 		Kind:         result.KindOwnPlugin,
 		Name:         "spiderpool/ipvlan",
 		NoEncryption: network.OnTheWire,
+		NoXDP:        noXDP,
 		Summary:      "Spiderpool over ipvlan L2: pods on the wire in the nodes' subnet, veth0 to their own node",
 		Model:        model + "reference plugin ipvlan",
 		LeavesOut:    leavesOut,
@@ -68,6 +71,7 @@ func MACVLANRouted() network.Network {
 		Kind:          result.KindOwnPlugin,
 		Name:          "spiderpool/macvlan-routed",
 		NoEncryption:  network.OnTheWire,
+		NoXDP:         noXDP,
 		Summary:       "Spiderpool over macvlan: each node's pods in a subnet of their own, a router between subnets",
 		Model:         model + "reference plugin macvlan; a namespace as the router",
 		LeavesOut:     leavesOut + "; a VLAN for each subnet: all are on one wire",

@@ -31,6 +31,7 @@ func SRIOV() network.Network {
 		Kind:         result.KindOwnPlugin,
 		Name:         "spiderpool/sriov",
 		NoEncryption: network.OnTheWire,
+		NoXDP:        noXDP,
 		Summary:      "Spiderpool over SR-IOV: a virtual function of the machine's device in each pod, veth0 to their own node",
 		Model:        model + "sriov-cni v2 (virtual functions by this program's plugin cnibench-sriov)",
 		LeavesOut: leavesOut + "; the lab's wire: pods are on the switch of the real device, whatever the link; " +

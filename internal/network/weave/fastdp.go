@@ -30,6 +30,7 @@ const (
 func Fastdp() network.Network {
 	n := network.Network{
 		Kind:    result.KindOwnPlugin,
+		NoXDP:   noXDP,
 		Name:    "weave/fastdp",
 		Summary: "Weave Net's fast datapath: a bridge wired to the kernel's Open vSwitch, VXLAN between nodes",
 		Model:   model + "router/fastdp.go (a datapath by netlink, without ovs-vswitchd)",

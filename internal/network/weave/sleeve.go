@@ -21,6 +21,7 @@ import (
 func Sleeve() network.Network {
 	n := network.Network{
 		Kind:    result.KindOwnPlugin,
+		NoXDP:   noXDP,
 		Name:    "weave/sleeve",
 		Summary: "Weave Net without its fast datapath: frames captured at a bridge, in UDP from user space between nodes",
 		Model:   model + "router/sleeve.go and pcap.go (router by this program)",

@@ -32,6 +32,7 @@ const (
 	weavePort     = 6783
 
 	model     = "Weave Net v2.8 net/bridge.go, net/veth.go (pods by this program's plugin cnibench-weave), "
+	noXDP     = "its pods of all nodes are on one bridge, and answer each other past a program at the node's device"
 	leavesOut = "the router's gossip and heartbeats (peers are set), weave-npc, encryption, masquerade, Weave's IPAM (host-local instead)"
 )
 

@@ -63,7 +63,7 @@ func owner(dir string, networks []string) int {
 		"spiderpool/macvlan-routed", "hpc/singularity", "flannel/udp", "cilium/vxlan", "calico/direct+sockmap",
 		"antrea/geneve", "weave/sleeve")
 	all = append(all, encryptedCell{method: result.EncryptionWireGuardGo, network: "flannel/vxlan"}.cell())
-	for _, proxy := range []string{"iptables", "nftables", "ebpf"} {
+	for _, proxy := range []string{"iptables", "nftables", "ebpf", "xdp"} {
 		all = append(all, serviceCells("bridge", proxy, 10)...)
 	}
 	if len(networks) > 0 {

@@ -13,27 +13,41 @@ import (
 var _ testbed.PathVerifier = (*Lab)(nil)
 
 // WatchPath verifies on networks with proxies that TCP between pods passes those of both ends,
-// and on networks with a flowtable that it takes the packets of long connections. Both count:
-// where several cells of a cluster are measured in turns, what all of them sent. On networks
-// that claim a kind of device it verifies those of the pods.
+// on networks with a flowtable that it takes the packets of long connections, and with a service
+// proxy in the driver that it takes those to a NodePort. All count: where several cells of a
+// cluster are measured in turns, what all of them sent. On networks that claim a kind of device
+// it verifies those of the pods.
 func (l *Lab) WatchPath(ctx context.Context, cell result.Cell) func(context.Context) error {
 	c, ok := l.clusters[keyOf(cell)]
-	if ok && c.network.Attached != nil {
-		return c.watchAttached(cell)
-	}
-	if !ok || c.network.Proxied == nil && c.network.Bypassed == nil {
+	if !ok {
 		return func(context.Context) error { return nil }
 	}
 	from, to, err := sites(cell, c.network.HostNetwork)
-	switch {
-	case err != nil || from.pod == 0 || to.pod == 0 || cell.HasManyEnds():
-		return func(context.Context) error { return nil }
-	case c.network.Bypassed != nil:
-		return c.watchBypassed(ctx, cell, from, to)
-	case !tcpOnly(cell):
+	if err != nil {
 		return func(context.Context) error { return nil }
 	}
-	return c.watchProxied(ctx, from, to)
+	var checks []func(context.Context) error
+	if c.network.Attached != nil {
+		checks = append(checks, c.watchAttached(cell))
+	}
+	if byDriver(c.proxy, cell) {
+		checks = append(checks, c.watchDriver(to))
+	}
+	if from.pod != 0 && to.pod != 0 && !cell.HasManyEnds() {
+		switch {
+		case c.network.Bypassed != nil:
+			checks = append(checks, c.watchBypassed(ctx, cell, from, to))
+		case c.network.Proxied != nil && tcpOnly(cell):
+			checks = append(checks, c.watchProxied(ctx, from, to))
+		}
+	}
+	return func(ctx context.Context) error {
+		var errs []error
+		for _, check := range checks {
+			errs = append(errs, check(ctx))
+		}
+		return errors.Join(errs...)
+	}
 }
 
 // watchProxied counts the connections that the proxies at both ends take.

@@ -13,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/network/catalog"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed/lab/wire"
 )
 
 // checkRules says why a cell's services or policies cannot be on the network.
@@ -34,6 +35,9 @@ func (p *planner) checkRules(n network.Network, c result.Cell) error {
 		return errors.New("a path to a service needs at least one")
 	}
 	needs := proxy.Needs
+	if why := refusedBy(proxy, n, c); why != "" {
+		return fmt.Errorf("%s cannot have services by %s: %s", c.Network, proxy.Name, why)
+	}
 	switch {
 	case n.HostNetwork:
 		return fmt.Errorf("%s has no services: its programs are in their nodes' own network, without Kubernetes", c.Network)
@@ -55,6 +59,22 @@ func (p *planner) checkRules(n network.Network, c result.Cell) error {
 		}
 	}
 	return nil
+}
+
+// refusedBy says why a proxy cannot have the services of a cell; "" where it can.
+func refusedBy(proxy network.ServiceProxy, n network.Network, c result.Cell) string {
+	if proxy.Passed != nil {
+		switch l, err := wire.Find(c.Link); {
+		case c.Encryption != "":
+			return "its program is at the device where packets from other nodes are still encrypted"
+		case err == nil && l.Wires > 1:
+			return "the node's device is several wires, aggregated, and its program is for one"
+		}
+	}
+	if proxy.Refuses == nil {
+		return ""
+	}
+	return proxy.Refuses(n)
 }
 
 // measuredPort is the port of the service that is measured, of its endpoint and
@@ -160,7 +180,7 @@ func (c *cluster) syncProxy(ctx context.Context, services []network.Service) err
 	if c.proxy.AtSockets != nil {
 		for i, dir := range c.cgroups {
 			began := time.Now()
-			held, err := c.proxy.AtSockets(dir, c.nodes, services)
+			held, err := c.proxy.AtSockets(dir, c.nodes[i], c.nodes, services)
 			if err != nil {
 				return fmt.Errorf("network %s: services by %s: cgroup %s: %w", c.spec.Network, c.proxy.Name, dir.Name(), err)
 			}
