@@ -122,6 +122,24 @@ func TestServicesAtScaleExample(t *testing.T) {
 	}
 }
 
+// TestNodePortExample runs examples/node-port.yaml: each proxy that this kernel has is measured.
+func TestNodePortExample(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, sample := range runShort(t, shorter(t, "../../examples/node-port.yaml")) {
+		if sample.Cell.ToService() && sample.Status != result.StatusFailed {
+			seen[sample.Cell.ServiceProxy+" "+sample.Cell.Workload] = true
+		}
+	}
+	for _, proxy := range []string{"iptables", "nftables", "ebpf", "xdp"} {
+		for _, w := range []string{"tcp_rr", "udp_rr", "tcp_crr"} {
+			if !seen[proxy+" "+w] {
+				t.Errorf("%s by %s was not measured", w, proxy)
+			}
+		}
+	}
+}
+
 // TestModernExample runs examples/modern.yaml: what this kernel has is measured, and what it
 // lacks is named.
 func TestModernExample(t *testing.T) {
