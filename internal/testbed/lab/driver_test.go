@@ -133,13 +133,14 @@ func datagramsReturn(t *testing.T, from netns.NS, to netip.AddrPort, sizes ...in
 // TestXDP: a NodePort between nodes is translated in the driver of the server's node alone, both
 // ways, of streams and of fragmented datagrams, whether a checksum is finished or not.
 func TestXDP(t *testing.T) {
+	const flannelUDP = "flannel/udp"
 	for _, tc := range []struct {
 		network  string
 		mtu      int
 		finished bool // checksums are, when pods send
 	}{
 		{"bridge", 1500, false}, {"bridge", 1500, true}, {"bridge", 9000, false}, {"calico/direct", 1500, false}, {"calico/ebpf", 1500, false},
-		{"flannel/vxlan", 1500, false}, {"flannel/udp", 1500, false}, {"cilium/native", 1500, false}, {"cilium/vxlan-policy", 9000, false},
+		{"flannel/vxlan", 1500, false}, {"calico/vxlan", 1500, false}, {flannelUDP, 1500, false}, {"cilium/native", 1500, false}, {"cilium/vxlan-policy", 9000, false},
 	} {
 		t.Run(fmt.Sprintf("%s-%d-%t", tc.network, tc.mtu, tc.finished), func(t *testing.T) {
 			l, c, cell := buildDriver(t, tc.network, tc.mtu)
@@ -149,6 +150,12 @@ func TestXDP(t *testing.T) {
 					if err := netns.OffloadsOff(c.ns(s), device); err != nil {
 						t.Fatal(err)
 					}
+				}
+			}
+			if tc.network == flannelUDP { // so that answers take its tunnel, which has no Ethernet
+				flush := exec.Cmd{Argv: []string{"nft", "flush", "ruleset"}, NetNS: c.nodes[0].NS.Path}
+				if _, err := newRunner(t).Run(t.Context(), flush); err != nil {
+					t.Fatal(err)
 				}
 			}
 			port := measuredPort(result.InterHost)
