@@ -6,13 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
 // rank is one rank of a job while it runs: one thread, one connection to each other
-// rank. It waits in the kernel and never spins, as ranks may share CPUs.
+// rank. It waits as MPI's ranks do on CPUs that they share: for lookFor it looks again and
+// again and gives its CPU to others in between, then it sleeps.
 type rank struct {
 	*run
 	cfg    JobConfig
@@ -24,6 +26,10 @@ type rank struct {
 	polls     []unix.PollFd
 	// quiet is since when nothing moves, looked when that was last looked at; 0: it moves.
 	quiet, looked int64
+	// waits is since when the rank looks for what moves next; 0: it does not. It sleeps
+	// once that took lookFor.
+	waits  int64
+	sleeps bool
 	// sentBytes and gotBytes are of all operations so far.
 	sentBytes, gotBytes int64
 	// flowEnds, of the root of incast, is when each transfer of the step was through.
@@ -81,14 +87,16 @@ func (k *rank) exchange(s *step) error {
 	clear(k.sent)
 	clear(k.got)
 	left := len(s.send) + len(s.recv)
+	k.moved()
 	for left > 0 {
 		moved := false
+		flags := k.waiting(left)
 		for i := range s.send {
 			t := &s.send[i]
 			if k.sent[i] == t.n || t.after >= 0 && k.sent[t.after] < s.send[t.after].n {
 				continue
 			}
-			n, errno := send(k.fds[t.peer], unsafe.Pointer(&k.bufs[t.buf][t.off+k.sent[i]]), t.n-k.sent[i], unix.MSG_NOSIGNAL|waiting(left))
+			n, errno := send(k.fds[t.peer], unsafe.Pointer(&k.bufs[t.buf][t.off+k.sent[i]]), t.n-k.sent[i], unix.MSG_NOSIGNAL|flags)
 			if errno != 0 {
 				if !temporary(errno) {
 					return k.broken(t.peer, "send to", errno)
@@ -106,7 +114,7 @@ func (k *rank) exchange(s *step) error {
 			if k.got[i] == t.n || t.after >= 0 && k.got[t.after] < s.recv[t.after].n {
 				continue
 			}
-			n, errno := recv(k.fds[t.peer], unsafe.Pointer(&k.bufs[t.buf][t.off+k.got[i]]), t.n-k.got[i], waiting(left))
+			n, errno := recv(k.fds[t.peer], unsafe.Pointer(&k.bufs[t.buf][t.off+k.got[i]]), t.n-k.got[i], flags)
 			if errno != 0 || n == 0 {
 				if errno == 0 || !temporary(errno) {
 					return k.broken(t.peer, "receive from", errno)
@@ -123,7 +131,10 @@ func (k *rank) exchange(s *step) error {
 			}
 		}
 		if moved {
-			k.quiet = 0
+			k.moved()
+			continue
+		}
+		if k.looksAgain() {
 			continue
 		}
 		if left > 1 {
@@ -136,10 +147,31 @@ func (k *rank) exchange(s *step) error {
 	return nil
 }
 
-// waiting are the flags of a call: the last transfer of a step waits in the kernel, for
-// pollInterval at most; others return at once.
-func waiting(left int) int {
-	if left == 1 {
+// lookFor is how long a rank looks for what comes before it sleeps: longer than a message
+// takes, also where waking a CPU takes long, and too short to matter where something is wrong.
+const lookFor = int64(time.Millisecond)
+
+// moved ends a wait: the next one begins from zero.
+func (k *rank) moved() { k.quiet, k.waits, k.sleeps = 0, 0, false }
+
+// looksAgain is asked when nothing moved. It gives the CPU to whoever else wants it, and
+// reports whether the rank is to look again before it sleeps.
+func (k *rank) looksAgain() bool {
+	now := nanotime()
+	if k.waits == 0 {
+		k.waits = now
+	}
+	if k.sleeps = now-k.waits >= lookFor; k.sleeps {
+		return false
+	}
+	_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // it cannot fail
+	return true
+}
+
+// waiting are the flags of a call: the last transfer of a step of a rank that sleeps waits in
+// the kernel, for pollInterval at most; others return at once.
+func (k *rank) waiting(left int) int {
+	if k.sleeps && left == 1 {
 		return 0
 	}
 	return unix.MSG_DONTWAIT

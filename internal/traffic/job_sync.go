@@ -82,22 +82,24 @@ func decodeAgreed(from *[signalBytes]byte) (a agreed, number uint32) {
 
 // all sends all of some bytes to a rank, or receives them.
 func (k *rank) all(peer int, p []byte, sending bool) error {
+	k.moved()
 	for done := 0; done < len(p); {
 		var n int
 		var errno unix.Errno
-		what := "receive from"
+		what, flags := "receive from", k.waiting(1)
 		if sending {
 			what = "send to"
-			n, errno = send(k.fds[peer], unsafe.Pointer(&p[done]), len(p)-done, unix.MSG_NOSIGNAL)
+			n, errno = send(k.fds[peer], unsafe.Pointer(&p[done]), len(p)-done, unix.MSG_NOSIGNAL|flags)
 		} else {
-			n, errno = recv(k.fds[peer], unsafe.Pointer(&p[done]), len(p)-done, 0)
+			n, errno = recv(k.fds[peer], unsafe.Pointer(&p[done]), len(p)-done, flags)
 		}
 		switch {
 		case errno == 0 && n > 0:
 			done += n
-			k.quiet = 0
+			k.moved()
 		case errno == 0 || !temporary(errno):
 			return k.broken(peer, what, errno)
+		case k.looksAgain():
 		case k.gaveUp():
 			return k.stalled([]int{peer})
 		}
