@@ -112,7 +112,8 @@ type deviceBytes struct {
 }
 
 // count reads the counters of the device that has an address, and adds {device} to what
-// placeholders are filled with; "" counts nothing.
+// placeholders are filled with, and {rdma}, the ports of this place's RDMA devices as UCX
+// names them, each behind a comma; "" counts nothing.
 func (s *server) count(t *tool, address string, fill []string) ([]string, error) {
 	if address == "" {
 		return fill, nil
@@ -126,7 +127,25 @@ func (s *server) count(t *tool, address string, fill []string) ([]string, error)
 		return fill, err
 	}
 	t.device = d
-	return append(fill, "{device}", name), nil
+	return append(fill, "{device}", name, "{rdma}", rdmaPorts(s.roots.Sys)), nil
+}
+
+// mostRDMAPorts bounds how many ports are named.
+const mostRDMAPorts = 16
+
+// rdmaPorts are the ports of the RDMA devices (sysfs-class-infiniband), ",mlx5_0:1,mlx5_0:2";
+// "" where there are none.
+func rdmaPorts(sys string) string {
+	ports, err := filepath.Glob(filepath.Join(sys, "class", "infiniband", "*", "ports", "*"))
+	if err != nil {
+		return ""
+	}
+	text := ""
+	for _, p := range ports[:min(len(ports), mostRDMAPorts)] {
+		device := filepath.Base(filepath.Dir(filepath.Dir(p)))
+		text += "," + device + ":" + filepath.Base(p)
+	}
+	return text
 }
 
 // counted adds what the device has carried since the tool's start.

@@ -218,3 +218,19 @@ func noProcess(t *testing.T, with string) {
 		}
 	}
 }
+
+// TestRDMAPorts: the ports of a machine's RDMA devices are named as UCX names them.
+func TestRDMAPorts(t *testing.T) {
+	sys := t.TempDir()
+	if got := rdmaPorts(sys); got != "" {
+		t.Errorf("a machine without has %q", got)
+	}
+	for _, port := range []string{"mlx5_0/ports/1", "mlx5_0/ports/2", "rxe0/ports/1"} {
+		if err := os.MkdirAll(filepath.Join(sys, "class/infiniband", port), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := rdmaPorts(sys), ",mlx5_0:1,mlx5_0:2,rxe0:1"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

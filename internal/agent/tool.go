@@ -140,7 +140,7 @@ func (s *server) prepare(t *tool, p workload.Program, fill []string) error {
 	}
 	for _, arg := range p.Argv {
 		arg = r.Replace(arg)
-		for _, left := range []string{"{address}", "{port}", "{dir}", "{bind}", "{listen}", "{device}"} {
+		for _, left := range []string{"{address}", "{port}", "{dir}", "{bind}", "{listen}", "{device}", "{rdma}"} {
 			if strings.Contains(arg, left) {
 				return fmt.Errorf("argument %q: nothing to put for %s at this end", arg, left)
 			}

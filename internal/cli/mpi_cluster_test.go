@@ -19,7 +19,7 @@ const mpiOnCluster = `name: mpi
 testbed: kubernetes
 networks: [detected]
 workloads:
-  - {name: mpi_netpipe, test: [openmpi, mpich], message_bytes: [1024]}
+  - {name: mpi_netpipe, test: [openmpi, mpich, openmpi-ucx], message_bytes: [1024]}
   - {name: mpi_hpcc, ranks: [4], ranks_per_node: [2], matrix_size: [200]}
   - {name: mpi_hpcc, test: [mpich], ranks: [2], matrix_size: [200]}
   - {name: all_to_all, message_bytes: [1024], ranks: [4], ranks_per_node: [2]}
@@ -71,7 +71,7 @@ func TestMPIInCluster(t *testing.T) {
 			t.Errorf("%s: %+v", s.Cell.Traffic(), s.Job.Ranks)
 		}
 	}
-	for _, what := range []string{"mpi_netpipe openmpi", "mpi_netpipe mpich", "mpi_hpcc openmpi", "mpi_hpcc mpich", "all_to_all "} {
+	for _, what := range []string{"mpi_netpipe openmpi", "mpi_netpipe mpich", "mpi_netpipe openmpi-ucx", "mpi_hpcc openmpi", "mpi_hpcc mpich", "all_to_all "} {
 		if measured[what] != 2 {
 			t.Errorf("%d samples of %s, want 2", measured[what], what)
 		}

@@ -67,6 +67,9 @@ type MPI struct {
 	// sent is how many bytes each rank sent to each other one by the program's own output;
 	// nil where it is unknown.
 	sent func(p Params, launcher Output) (mpiBytes, error)
+	// onStderr reports that the program prints on stderr, so that an MPI's own messages are
+	// to go to stdout.
+	onStderr bool
 	// least is how many bytes the operations of the program send from each place at least,
 	// for an MPI that does not count; nil where sent is known.
 	least func(p Params, hosts []MPIHost, launcher Output) ([]float64, error)
@@ -84,6 +87,9 @@ type implementation struct {
 	daemon func(hosts []MPIHost, words []string) (host int, argv []string, err error)
 	// sent reads what the implementation itself counted; nil where it does not.
 	sent func(launcher Output) (mpiBytes, error)
+	// carries reads what the implementation says that it sends by, where it chooses that
+	// itself; nil where it is pinned.
+	carries func(launcher Output) (carriers, error)
 }
 
 // implementationOf is that of a test: tests are named after them, or end with the name
@@ -94,6 +100,8 @@ func (w MPI) implementationOf(test string) (implementation, error) {
 		return implementation{}, fmt.Errorf("%s has no test %q", w.spec.Name, test)
 	case isMPICH(test):
 		return mpich(), nil
+	case isUCX(test):
+		return openMPIByUCX(w.onStderr), nil
 	}
 	return openMPI(), nil
 }
@@ -256,6 +264,15 @@ func (w MPI) ParseJob(p Params, hosts []MPIHost, outputs []Output) (Measurement,
 	mpi, err := w.implementationOf(p.Cell.Test)
 	if err != nil {
 		return Measurement{}, err
+	}
+	if mpi.carries != nil {
+		by, err := mpi.carries(launcher)
+		if err != nil {
+			return Measurement{}, err
+		}
+		if past, err := m.carriedBy(by, outputs[0]); err != nil || past {
+			return m, err
+		}
 	}
 	var sent mpiBytes
 	switch {

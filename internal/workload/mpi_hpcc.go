@@ -45,7 +45,7 @@ func MPIHPCC() MPI {
 			Primary:   "hpl_flops_per_second",
 			Factors:   []string{"matrix_size", "block_size"},
 			MostRanks: hpccRanks,
-			Tests:     []string{openMPIName, mpichName},
+			Tests:     []string{openMPIName, mpichName, ucxName},
 			Needs: slices.Concat(openMPITools(), mpichTools(), []Tool{{
 				Name: "hpcc", Package: "hpcc", Version: []string{"dpkg-query", "-W", "hpcc"}, MPI: openMPIName,
 				Calls: []string{"sh", "mktemp", "cat", "tail", "grep", "cut", "sleep"}, // hpccScript
@@ -90,7 +90,7 @@ func hplTime(n int, flopsPerSecond float64) time.Duration {
 
 // hpccScript is what each rank runs. hpcc reads its input and writes its output at rank 0,
 // in a folder of its own, and rank 0 prints the output. Of what Open MPI counted only the
-// bytes between ranks are printed: the rest is long. A rank that a signal ended ends by it
+// bytes between ranks are printed, and of what UCX reports its choice: the rest is long. A rank that a signal ended ends by it
 // here too, so that the launcher names it.
 func hpccScript(c result.Cell) string {
 	return `dir=$(mktemp -d) && cd "$dir" || exit 1
@@ -103,6 +103,7 @@ cat >hpccinf.txt <<'END'
 status=$?
 if [ $status != 0 ]; then tail -n 20 stderr >&2; exit $status; fi
 grep '^E' stderr | cut -f 1-5 >&2
+grep 'UCX *INFO.*cfg' stderr >&2 || :
 ) &
 hpcc=$!
 if [ "$rank" = 0 ]; then

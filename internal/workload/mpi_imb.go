@@ -24,7 +24,7 @@ func imbTests() []string { return []string{imbPingPong, "Alltoall", "Allgather",
 // no package of Debian has them.
 func MPIIMB() MPI {
 	spec := mpiSuite("mpi_imb", "Intel MPI Benchmarks (IMB-MPI1) over a real MPI, where they are installed: ping-pong, collectives")
-	for _, mpi := range []string{openMPIName, mpichName} {
+	for _, mpi := range []string{openMPIName, mpichName, ucxName} {
 		for _, name := range imbTests() {
 			test := withMPI(name, mpi)
 			spec.Tests = append(spec.Tests, test)

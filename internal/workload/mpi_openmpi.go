@@ -23,6 +23,15 @@ const openMPILaunch = "cnibench-launch: "
 // btl has no shared memory. Ranks that wait yield their CPU, as ranks may share one. A
 // daemon whose machine is cut off is lost after 4 s (oob_tcp_keepalive; 8 minutes otherwise).
 func openMPI() implementation {
+	return openMPIWith([]string{
+		"--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "{device}", "--mca", "pml", "ob1,monitoring",
+		"--mca", "pml_monitoring_enable", "1", "--mca", "pml_monitoring_enable_output", "2",
+	}, openMPISent)
+}
+
+// openMPIWith is Open MPI with arguments that choose its transport, and how to read what it
+// counted; nil where it does not count.
+func openMPIWith(transport []string, sent func(Output) (mpiBytes, error)) implementation {
 	return implementation{
 		prefix: openMPILaunch,
 		launch: func(hosts []MPIHost) Program {
@@ -36,13 +45,12 @@ func openMPI() implementation {
 			for _, param := range [][2]string{
 				{"plm", "rsh"}, {"plm_rsh_agent", "sh {dir}/launch"}, {"plm_rsh_no_tree_spawn", "1"},
 				{"orte_leave_session_attached", "1"}, {"orte_keep_fqdn_hostnames", "1"},
-				{"oob_tcp_if_include", "{device}"}, {"btl_tcp_if_include", "{device}"},
+				{"oob_tcp_if_include", "{device}"}, {"mpi_yield_when_idle", "1"},
 				{"oob_tcp_keepalive_time", "1"}, {"oob_tcp_keepalive_intvl", "1"}, {"oob_tcp_keepalive_probes", "3"},
-				{"btl", "tcp,self"}, {"pml", "ob1,monitoring"}, {"mpi_yield_when_idle", "1"},
-				{"pml_monitoring_enable", "1"}, {"pml_monitoring_enable_output", "2"},
 			} {
 				argv = append(argv, "--mca", param[0], param[1])
 			}
+			argv = append(argv, transport...)
 			argv = append(argv, "--bind-to", "none", "-wdir", "/", "--host", strings.Join(slots, ","), "-np", strconv.Itoa(ranks))
 			return Program{Argv: argv, Files: map[string]string{"launch": "printf '%s\\n' \"" + openMPILaunch + "$*\"\n"}}
 		},
@@ -57,7 +65,7 @@ func openMPI() implementation {
 			argv, err := programFrom(words[1:], "orted")
 			return host, argv, err
 		},
-		sent: openMPISent,
+		sent: sent,
 	}
 }
 

@@ -51,7 +51,7 @@ const (
 // Debian has them.
 func MPIOSU() MPI {
 	spec := mpiSuite("mpi_osu", "OSU micro-benchmarks over a real MPI, where they are installed: latency, bandwidth, collectives")
-	for _, mpi := range []string{openMPIName, mpichName} {
+	for _, mpi := range []string{openMPIName, mpichName, ucxName} {
 		for _, t := range osuTests() {
 			test := withMPI(t.name, mpi)
 			spec.Tests = append(spec.Tests, test)
@@ -124,7 +124,9 @@ func withMPI(test, mpi string) string {
 	return test + "-" + mpi
 }
 
-func withoutMPI(test string) string { return strings.TrimSuffix(test, "-"+mpichName) }
+func withoutMPI(test string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(test, "-"+mpichName), "-"+ucxName)
+}
 
 // builtForMPI says how to get programs that no package has.
 func builtForMPI(what, mpi string) string {

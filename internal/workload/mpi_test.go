@@ -49,6 +49,7 @@ func TestShellWords(t *testing.T) {
 func TestMPILaunch(t *testing.T) {
 	for test, want := range map[string][]string{
 		openMPIName: {"mpirun.openmpi", "--mca btl tcp,self", "--mca btl_tcp_if_include {device}", "--host 10.244.1.2:1,10.244.2.2:1 -np 2 NPopenmpi -l 64 -u 64"},
+		ucxName:     {"mpirun.openmpi", "--mca pml ucx", "UCX_TLS=tcp,self,ib", "UCX_NET_DEVICES={device}{rdma}", "UCX_LOG_FILE=stdout", "-np 2 NPopenmpi -l 64 -u 64"},
 		mpichName:   {"mpiexec.mpich", "UCX_TLS tcp,self", "UCX_NET_DEVICES {device}", "-np 2 NPmpich2 -l 64 -u 64"},
 	} {
 		p, err := MPINetPIPE().Launch(Params{Cell: netPIPECell(test, 64)}, twoHosts())
@@ -61,7 +62,7 @@ func TestMPILaunch(t *testing.T) {
 				t.Errorf("%s: %s has no %q", test, line, part)
 			}
 		}
-		commands := map[string]int{openMPIName: 1, mpichName: 2}[test]
+		commands := map[string]int{openMPIName: 1, ucxName: 1, mpichName: 2}[test]
 		if p.Launch == nil || p.Launch.Commands != commands || p.Launch.Within >= 15*time.Second || !p.OwnPIDs || p.MeasuredAddress != "10.244.1.2" {
 			t.Errorf("%s: %+v, %+v", test, p, p.Launch)
 		}
