@@ -134,15 +134,23 @@ func (k *rank) exchange(s *step) error {
 			k.moved()
 			continue
 		}
-		if k.looksAgain() {
-			continue
+		if err := k.wait(s, left); err != nil {
+			return err
 		}
-		if left > 1 {
-			k.await(s)
-		}
-		if k.gaveUp() {
-			return k.stalled(k.unfinished(s))
-		}
+	}
+	return nil
+}
+
+// wait is called when nothing of a step moved, and returns when something may.
+func (k *rank) wait(s *step, left int) error {
+	if k.looksAgain() {
+		return nil
+	}
+	if left > 1 {
+		k.await(s)
+	}
+	if k.gaveUp() {
+		return k.stalled(k.unfinished(s))
 	}
 	return nil
 }

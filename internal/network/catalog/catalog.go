@@ -32,7 +32,7 @@ import (
 
 // List is every network, in the order in which help shows them.
 func List() []network.Network {
-	return []network.Network{
+	return append([]network.Network{
 		host.Network(),
 		reference.Bridge(),
 		docker.Bridge(),
@@ -82,6 +82,12 @@ func List() []network.Network {
 		ovn.NoOverlay(),
 		weave.Fastdp(),
 		weave.Sleeve(),
+	}, onTop()...)
+}
+
+// onTop are networks on top of others, and the steps of ladders.
+func onTop() []network.Network {
+	return []network.Network{
 		sockmap.On(calico.Direct()),
 		sockmap.On(reference.MACVLAN()),
 		bigtcp.On(reference.Bridge()),
