@@ -60,10 +60,17 @@ sampling: {slices: 10, explain_seconds: 0, min_blocks: 3, max_blocks: 3}
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A busy machine may hold up some slices of a sample; latency would hold up those of all.
+	asked, took := 0, 0
 	for _, s := range rec.Samples {
-		if s.Status != result.StatusOK || s.Slices == nil || len(s.Slices.PerSecond) < 8 {
-			t.Errorf("%s %s is %s (%s) with slices %+v, want at least 8 of 10", s.ID, s.Cell.Workload, s.Status, s.Reason, s.Slices)
+		if s.Status != result.StatusOK || s.Slices == nil || len(s.Slices.PerSecond) < 5 {
+			t.Errorf("%s %s is %s (%s) with slices %+v, want at least 5 of 10", s.ID, s.Cell.Workload, s.Status, s.Reason, s.Slices)
+			continue
 		}
+		asked, took = asked+s.Slices.Asked, took+len(s.Slices.PerSecond)
+	}
+	if 10*took < 9*asked {
+		t.Errorf("%d of %d slices took place, want nine tenths", took, asked)
 	}
 	if len(rec.Samples) != 6 {
 		t.Errorf("%d samples, want 6", len(rec.Samples))
