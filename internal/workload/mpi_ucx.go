@@ -43,7 +43,7 @@ type carriers []string
 
 var (
 	// ucxChoice matches the line in which UCX reports how it is connected with a peer
-	// (ucp_worker.c): "UCX  INFO    ep_cfg[1]: tag(tcp/eth0)", and since 1.14
+	// (ucp_worker.c): "UCX  INFO    ep_cfg[1]: tag(tcp/eth0)" in 1.13, and in newer versions
 	// "UCX  INFO  0x55 inter-node cfg#1 tag(tcp/eth0)".
 	ucxChoice = regexp.MustCompile(`UCX +INFO +(?:ep_cfg\[\d+\]:|.*\bcfg#\d+) (.*)`)
 	// ucxCarrier matches one transport and its device.

@@ -9,7 +9,8 @@ import (
 )
 
 // TestUCXCarriers: what UCX reports is read from the lines of several of its versions. The
-// first two were printed by UCX 1.13.1 of Debian 12; the others follow its sources.
+// first two were printed by UCX 1.13.1 of Debian 12. The others are written from memory of what
+// newer versions print.
 func TestUCXCarriers(t *testing.T) {
 	for line, want := range map[string]carriers{
 		"[1795570595.347360] [vm:14694:0]      ucp_worker.c:1763 UCX  INFO    ep_cfg[0]: tag(self/memory0 tcp/lo tcp/eth0)\n": {"tcp/eth0", "tcp/lo"},
