@@ -45,7 +45,7 @@ func MPIHPCC() MPI {
 			Primary:   "hpl_flops_per_second",
 			Factors:   []string{"matrix_size", "block_size"},
 			MostRanks: hpccRanks,
-			Tests:     []string{openMPIName, mpichName, ucxName},
+			Tests:     mpiNames(),
 			Needs: slices.Concat(openMPITools(), mpichTools(), []Tool{{
 				Name: "hpcc", Package: "hpcc", Version: []string{"dpkg-query", "-W", "hpcc"}, MPI: openMPIName,
 				Calls: []string{"sh", "mktemp", "cat", "tail", "grep", "cut", "sleep"}, // hpccScript
@@ -90,8 +90,8 @@ func hplTime(n int, flopsPerSecond float64) time.Duration {
 
 // hpccScript is what each rank runs. hpcc reads its input and writes its output at rank 0,
 // in a folder of its own, and rank 0 prints the output. Of what Open MPI counted only the
-// bytes between ranks are printed, and of what UCX reports its choice: the rest is long. A rank that a signal ended ends by it
-// here too, so that the launcher names it.
+// bytes between ranks are printed, and of what UCX reports only its choice: the rest is
+// long. A rank that a signal ended ends by it here too, so that the launcher names it.
 func hpccScript(c result.Cell) string {
 	return `dir=$(mktemp -d) && cd "$dir" || exit 1
 rank=$OMPI_COMM_WORLD_RANK

@@ -24,13 +24,16 @@ func imbTests() []string { return []string{imbPingPong, "Alltoall", "Allgather",
 // no package of Debian has them.
 func MPIIMB() MPI {
 	spec := mpiSuite("mpi_imb", "Intel MPI Benchmarks (IMB-MPI1) over a real MPI, where they are installed: ping-pong, collectives")
-	for _, mpi := range []string{openMPIName, mpichName, ucxName} {
+	for _, mpi := range mpiNames() {
 		for _, name := range imbTests() {
 			test := withMPI(name, mpi)
 			spec.Tests = append(spec.Tests, test)
 			if name == imbPingPong {
 				spec.ExactRanksByTest[test], spec.PrimaryByTest[test] = 2, "message_time_seconds"
 			}
+		}
+		if mpi != mpiOf(mpi) {
+			continue // the same program
 		}
 		spec.Needs = append(spec.Needs, Tool{
 			Name: imbProgram(mpi), MPI: mpi, Cure: builtForMPI("the Intel MPI Benchmarks", mpi), Calls: []string{"sh", "mktemp"}, // imbScript

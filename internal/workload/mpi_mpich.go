@@ -20,6 +20,9 @@ func isMPICH(test string) bool {
 	return test == mpichName || strings.HasSuffix(test, "-"+mpichName)
 }
 
+// mpiNames are the MPIs of tests, the default first.
+func mpiNames() []string { return []string{openMPIName, mpichName, ucxName} }
+
 // mpiOf is the name of the MPI that a test runs under.
 func mpiOf(test string) string {
 	if isMPICH(test) {

@@ -23,7 +23,7 @@ func MPINetPIPE() MPI {
 			Factors:             []string{"message_bytes"},
 			DefaultMessageBytes: 1024,
 			ExactRanks:          2,
-			Tests:               []string{openMPIName, mpichName, ucxName},
+			Tests:               mpiNames(),
 			Needs: slices.Concat(
 				openMPITools(), []Tool{{Name: "NPopenmpi", Package: "netpipe-openmpi", Version: []string{"dpkg-query", "-W", "netpipe-openmpi"}, MPI: openMPIName}},
 				mpichTools(), []Tool{{Name: "NPmpich2", Package: "netpipe-mpich2", Version: []string{"dpkg-query", "-W", "netpipe-mpich2"}, MPI: mpichName}},

@@ -51,7 +51,7 @@ const (
 // Debian has them.
 func MPIOSU() MPI {
 	spec := mpiSuite("mpi_osu", "OSU micro-benchmarks over a real MPI, where they are installed: latency, bandwidth, collectives")
-	for _, mpi := range []string{openMPIName, mpichName, ucxName} {
+	for _, mpi := range mpiNames() {
 		for _, t := range osuTests() {
 			test := withMPI(t.name, mpi)
 			spec.Tests = append(spec.Tests, test)
@@ -59,7 +59,7 @@ func MPIOSU() MPI {
 				spec.ExactRanksByTest[test] = 2
 				spec.PrimaryByTest[test] = map[string]string{"latency": "message_time_seconds", "bw": "throughput_bits_per_second"}[t.name]
 			}
-			spec.Needs = append(spec.Needs, Tool{Name: osuProgram(test), Test: test, Cure: builtForMPI("the OSU micro-benchmarks", mpi)})
+			spec.Needs = append(spec.Needs, Tool{Name: osuProgram(test), Test: test, Cure: builtForMPI("the OSU micro-benchmarks", mpiOf(test))})
 		}
 	}
 	spec.Needs = slices.Concat(spec.Needs, openMPITools(), mpichTools())

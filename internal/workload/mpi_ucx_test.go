@@ -71,3 +71,34 @@ func TestUCXSpeaksOnTheOtherStream(t *testing.T) {
 		}
 	}
 }
+
+// TestUCXNeedsOpenMPIsPrograms: programs that send by UCX are those of Open MPI, and how to
+// build one names its compiler.
+func TestUCXNeedsOpenMPIsPrograms(t *testing.T) {
+	for _, w := range []MPI{MPINetPIPE(), MPIHPCC(), MPIOSU(), MPIIMB()} {
+		for _, test := range w.Spec().Tests {
+			if !isUCX(test) {
+				continue
+			}
+			ofOpenMPI := withoutMPI(test)
+			if test == ucxName {
+				ofOpenMPI = openMPIName
+			}
+			var names, want []string
+			for _, tool := range w.Spec().Needs {
+				if tool.NeededBy(test) {
+					names = append(names, tool.Name)
+				}
+				if tool.NeededBy(ofOpenMPI) {
+					want = append(want, tool.Name)
+				}
+				if strings.Contains(tool.Install(), "mpicc."+ucxName) {
+					t.Errorf("%s: %s", tool.Name, tool.Install())
+				}
+			}
+			if !slices.Equal(names, want) {
+				t.Errorf("%s %s needs %v, want %v", w.Spec().Name, test, names, want)
+			}
+		}
+	}
+}
