@@ -4,6 +4,7 @@
 
 #include "cilium_places.h"
 #include "counters.h"
+#include "fragments.h"
 
 #define EGRESS 0
 #define INGRESS 1
@@ -109,48 +110,6 @@ static __always_inline bool policy_allows(__u32 endpoint, __u32 identity, __u8 d
 	return peer || any;
 }
 
-/* cilium_ipv4_frag_datagrams: the ports of a fragmented datagram, which its first
- * fragment alone has. */
-struct frag_key {
-	__be32 dest, source;
-	__be16 id;
-	__u8 protocol, pad;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 8192);
-	__type(key, struct frag_key);
-	__type(value, struct ports);
-} cnb_frags SEC(".maps");
-
-#define IP_MORE_FRAGMENTS 0x2000
-#define IP_FRAGMENT_OFFSET 0x1fff
-
-/* ports_of_datagram gives the ports of a packet, of a later fragment those of its first,
- * as ipv4_handle_fragmentation in lib/ipv4.h does. False: the first was not seen, so
- * nobody can say whether the packet is allowed. */
-static __always_inline bool ports_of_datagram(struct __sk_buff *skb, struct iphdr *ip, struct ports *p)
-{
-	struct frag_key key = {
-		.dest = ip->daddr, .source = ip->saddr, .id = ip->id, .protocol = ip->protocol,
-	};
-	struct ports *first;
-
-	*p = l4_ports(skb, ip);
-	if (!(ip->frag_off & bpf_htons(IP_MORE_FRAGMENTS | IP_FRAGMENT_OFFSET)))
-		return true;
-	if (!(ip->frag_off & bpf_htons(IP_FRAGMENT_OFFSET))) {
-		bpf_map_update_elem(&cnb_frags, &key, p, BPF_ANY);
-		return true;
-	}
-	first = bpf_map_lookup_elem(&cnb_frags, &key);
-	if (!first)
-		return false;
-	*p = *first;
-	return true;
-}
-
 /* admit is one endpoint's connection tracking and policy. Every packet of the
  * connection's opener is checked by the policy, replies are not:
  * handle_ipv4_from_lxc and ipv4_policy in bpf_lxc.c. always: what comes from
@@ -163,7 +122,8 @@ static __always_inline bool admit(struct __sk_buff *skb, struct iphdr *ip, __u32
 	struct ct_key key;
 	struct ports p;
 
-	if (!ports_of_datagram(skb, ip, &p))
+	p = l4_ports(skb, ip);
+	if (!ports_of_datagram(ip, &p))
 		return false;
 	state = ct_lookup(&key, ip, p, side);
 	if (state == CT_REPLY)

@@ -72,7 +72,7 @@ static __always_inline bool rewrite(struct xdp_md *xdp, struct iphdr *ip, struct
 	struct tcphdr *tcp;
 	struct udphdr *udp;
 
-	if (ip->frag_off & bpf_htons(FRAGMENT_OFFSET)) {
+	if (ip->frag_off & bpf_htons(IP_FRAGMENT_OFFSET)) {
 		finish_ip(ip, to->address);
 		return true;
 	}
@@ -173,7 +173,7 @@ int cnb_nodeport(struct xdp_md *xdp)
 	ip = (void *)(eth + 1);
 	if (ip->daddr != node_address || (ip->protocol != IPPROTO_TCP && ip->protocol != IPPROTO_UDP))
 		return XDP_PASS;
-	if (!(ip->frag_off & bpf_htons(FRAGMENT_OFFSET))) {
+	if (!(ip->frag_off & bpf_htons(IP_FRAGMENT_OFFSET))) {
 		ports = header(xdp, ETH_HLEN + ip->ihl * 4, sizeof(*ports));
 		if (!ports)
 			return XDP_PASS;
@@ -184,7 +184,7 @@ int cnb_nodeport(struct xdp_md *xdp)
 	key.source = ip->saddr;
 	key.dest = ip->daddr;
 	key.protocol = ip->protocol;
-	to = to_backend(&key, ip->frag_off & bpf_htons(FRAGMENT_OFFSET) ? 0 : tcp_flags(xdp, ip));
+	to = to_backend(&key, ip->frag_off & bpf_htons(IP_FRAGMENT_OFFSET) ? 0 : tcp_flags(xdp, ip));
 	if (!to) {
 		count(NODEPORT_NONE);
 		return XDP_PASS;
@@ -205,7 +205,7 @@ static __always_inline void from_service(struct __sk_buff *skb, struct iphdr *ip
 	__be32 address = c->address;
 	__be16 port = c->port;
 
-	if (!(ip->frag_off & bpf_htons(FRAGMENT_OFFSET))) {
+	if (!(ip->frag_off & bpf_htons(IP_FRAGMENT_OFFSET))) {
 		bpf_l4_csum_replace(skb, sum, ip->saddr, address, BPF_F_PSEUDO_HDR | zero | sizeof(address));
 		bpf_l4_csum_replace(skb, sum, p->source, port, zero | sizeof(port));
 		bpf_skb_store_bytes(skb, l4, &port, sizeof(port), 0);
@@ -227,7 +227,7 @@ int cnb_nodeport_back(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 	if (ip.protocol != IPPROTO_TCP && ip.protocol != IPPROTO_UDP)
 		return TC_ACT_UNSPEC;
-	if (!(ip.frag_off & bpf_htons(FRAGMENT_OFFSET)) && bpf_skb_load_bytes(skb, l3_offset + ip.ihl * 4, &p, sizeof(p)))
+	if (!(ip.frag_off & bpf_htons(IP_FRAGMENT_OFFSET)) && bpf_skb_load_bytes(skb, l3_offset + ip.ihl * 4, &p, sizeof(p)))
 		return TC_ACT_UNSPEC;
 	if (!ports_of_datagram(&ip, &p))
 		return TC_ACT_UNSPEC;

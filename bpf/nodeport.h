@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* What the programs of NodePorts remember of connections and fragments, and count. */
+/* What the programs of NodePorts remember of connections, and count. */
 #pragma once
 
 #include <stddef.h>
 #include <linux/tcp.h>
 #include <linux/udp.h>
 
+#include "fragments.h"
 #include "packet.h"
 #include "services.h"
 
 volatile const __be32 node_address;
 volatile const __u32 l3_offset; /* of the IP header at a device: 0 where it has no Ethernet */
-
-#define FRAGMENT_MORE 0x2000
-#define FRAGMENT_OFFSET 0x1fff
 
 #define TCP_FIN 0x01
 #define TCP_SYN 0x02
@@ -48,21 +46,6 @@ struct {
 	__type(key, struct connection_key);
 	__type(value, struct connection);
 } cnb_np_conns SEC(".maps");
-
-/* cilium_ipv4_frag_datagrams: the ports of a fragmented datagram, which its first fragment
- * alone has. */
-struct fragment_key {
-	__be32 dest, source;
-	__be16 id;
-	__u8 protocol, pad;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 8192);
-	__type(key, struct fragment_key);
-	__type(value, struct ports);
-} cnb_np_frags SEC(".maps");
 
 /* Go reads the names by number: nodePortCounters. */
 enum nodeport_counter {
@@ -101,26 +84,4 @@ static __always_inline __u16 fold(__u32 sum)
 static __always_inline void touch(struct connection *c, __u8 protocol)
 {
 	c->expires = bpf_jiffies64() + (protocol == IPPROTO_TCP ? 8000000 : 60000);
-}
-
-/* ports_of_datagram gives a later fragment the ports of its first. False: the first was not
- * seen. */
-static __always_inline bool ports_of_datagram(struct iphdr *ip, struct ports *p)
-{
-	struct fragment_key key = {
-		.dest = ip->daddr, .source = ip->saddr, .id = ip->id, .protocol = ip->protocol,
-	};
-	struct ports *first;
-
-	if (!(ip->frag_off & bpf_htons(FRAGMENT_MORE | FRAGMENT_OFFSET)))
-		return true;
-	if (!(ip->frag_off & bpf_htons(FRAGMENT_OFFSET))) {
-		bpf_map_update_elem(&cnb_np_frags, &key, p, BPF_ANY);
-		return true;
-	}
-	first = bpf_map_lookup_elem(&cnb_np_frags, &key);
-	if (!first)
-		return false;
-	*p = *first;
-	return true;
 }

@@ -37,7 +37,7 @@ type NodeportConnectionKey struct {
 	Pad      [2]uint8
 }
 
-type NodeportFragmentKey struct {
+type NodeportFragKey struct {
 	_        structs.HostLayout
 	Dest     uint32
 	Source   uint32
@@ -79,9 +79,9 @@ type NodeportServiceSlot struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	NodeportMapCnbBackends      = "cnb_backends"
+	NodeportMapCnbFrags         = "cnb_frags"
 	NodeportMapCnbNpConns       = "cnb_np_conns"
 	NodeportMapCnbNpCount       = "cnb_np_count"
-	NodeportMapCnbNpFrags       = "cnb_np_frags"
 	NodeportMapCnbServices      = "cnb_services"
 	NodeportProgCnbNodeport     = "cnb_nodeport"
 	NodeportProgCnbNodeportBack = "cnb_nodeport_back"
@@ -140,9 +140,9 @@ type NodeportProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type NodeportMapSpecs struct {
 	CnbBackends *ebpf.MapSpec `ebpf:"cnb_backends"`
+	CnbFrags    *ebpf.MapSpec `ebpf:"cnb_frags"`
 	CnbNpConns  *ebpf.MapSpec `ebpf:"cnb_np_conns"`
 	CnbNpCount  *ebpf.MapSpec `ebpf:"cnb_np_count"`
-	CnbNpFrags  *ebpf.MapSpec `ebpf:"cnb_np_frags"`
 	CnbServices *ebpf.MapSpec `ebpf:"cnb_services"`
 }
 
@@ -175,18 +175,18 @@ func (o *NodeportObjects) Close() error {
 // It can be passed to LoadNodeportObjects or ebpf.CollectionSpec.LoadAndAssign.
 type NodeportMaps struct {
 	CnbBackends *ebpf.Map `ebpf:"cnb_backends"`
+	CnbFrags    *ebpf.Map `ebpf:"cnb_frags"`
 	CnbNpConns  *ebpf.Map `ebpf:"cnb_np_conns"`
 	CnbNpCount  *ebpf.Map `ebpf:"cnb_np_count"`
-	CnbNpFrags  *ebpf.Map `ebpf:"cnb_np_frags"`
 	CnbServices *ebpf.Map `ebpf:"cnb_services"`
 }
 
 func (m *NodeportMaps) Close() error {
 	return _NodeportClose(
 		m.CnbBackends,
+		m.CnbFrags,
 		m.CnbNpConns,
 		m.CnbNpCount,
-		m.CnbNpFrags,
 		m.CnbServices,
 	)
 }

@@ -78,7 +78,7 @@ func attachNodePorts(self network.Node, services map[string]*ebpf.Map) (io.Close
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{bpf.NodeportMapCnbNpConns, bpf.NodeportMapCnbNpFrags, bpf.NodeportMapCnbNpCount} {
+	for _, name := range []string{bpf.NodeportMapCnbNpConns, bpf.NodeportMapCnbFrags, bpf.NodeportMapCnbNpCount} {
 		maps[name] = frames.Maps[name]
 	}
 	packets, err := loadNodePorts(self, maps, 0, bpf.NodeportProgCnbNodeportBack)
