@@ -25,7 +25,11 @@ type comparison struct {
 	// better is 1 where more is better, -1 where less is.
 	better int
 	// goal is the ratio native / other that is to be reached.
-	goal       float64
+	goal float64
+	// cpus is where both ends of every contender run: a value of result.Cell.CPUs.
+	// Left to the scheduler, ends that wait for each other have two speeds (same CPU or
+	// not), and the comparison would be of the scheduler's choices.
+	cpus       string
 	contenders []contender // the first is native
 }
 
@@ -41,7 +45,7 @@ func comparisons() []comparison {
 	native := func(cell result.Cell) contender { return contender{"native", cell, 1} }
 	stream := func(bytes int) comparison {
 		return comparison{
-			name: fmt.Sprintf("TCP stream %d B", bytes), metric: "throughput_bits_per_second", unit: "Gbit/s", divisor: 1e9, better: 1, goal: 1,
+			name: fmt.Sprintf("TCP stream %d B", bytes), metric: "throughput_bits_per_second", unit: "Gbit/s", divisor: 1e9, better: 1, goal: 1, cpus: result.CPUsApart,
 			contenders: []contender{
 				native(result.Cell{Workload: "tcp_stream", MessageBytes: bytes, Streams: 1}),
 				{"iperf3", result.Cell{Workload: "iperf3", Protocol: "tcp", MessageBytes: bytes, Streams: 1}, 1},
@@ -51,7 +55,7 @@ func comparisons() []comparison {
 	}
 	rr := func(name, workload, test, protocol string) comparison {
 		return comparison{
-			name: name, metric: "latency_mean_seconds", unit: "µs", divisor: 1e-6, better: -1, goal: 1.02,
+			name: name, metric: "latency_mean_seconds", unit: "µs", divisor: 1e-6, better: -1, goal: 1.02, cpus: result.CPUsSame,
 			contenders: []contender{
 				native(result.Cell{Workload: workload, MessageBytes: 64, Streams: 1}),
 				{"netperf", result.Cell{Workload: "netperf", Test: test, MessageBytes: 64, ResponseBytes: 64}, 1},
@@ -63,7 +67,7 @@ func comparisons() []comparison {
 		stream(1472),
 		stream(65536),
 		{
-			name: "UDP 64 B", metric: "packets_per_second", unit: "k packets/s", divisor: 1e3, better: 1, goal: 1.5,
+			name: "UDP 64 B", metric: "packets_per_second", unit: "k packets/s", divisor: 1e3, better: 1, goal: 1.5, cpus: result.CPUsApart,
 			contenders: []contender{
 				native(result.Cell{Workload: "udp_stream", MessageBytes: 64, Streams: 1}),
 				{"iperf3", result.Cell{Workload: "iperf3", Protocol: "udp", MessageBytes: 64, Streams: 1}, 1},
@@ -74,7 +78,7 @@ func comparisons() []comparison {
 		rr("TCP_RR 64 B", "tcp_rr", "TCP_RR", "tcp"),
 		rr("UDP_RR 64 B", "udp_rr", "UDP_RR", "udp"),
 		{
-			name: "TCP_CRR 64 B", metric: "transactions_per_second", unit: "k/s", divisor: 1e3, better: 1, goal: 1,
+			name: "TCP_CRR 64 B", metric: "transactions_per_second", unit: "k/s", divisor: 1e3, better: 1, goal: 1, cpus: result.CPUsSame,
 			contenders: []contender{
 				native(result.Cell{Workload: "tcp_crr", MessageBytes: 64, Streams: 1}),
 				{"netperf", result.Cell{Workload: "netperf", Test: "TCP_CRR", MessageBytes: 64, ResponseBytes: 64}, 1},
@@ -138,12 +142,24 @@ func (o outcome) verdict(r interval) string {
 	}
 }
 
-// row is one line of the table.
+// places says where the ends of a comparison ran.
+func places(cpus string) string {
+	switch cpus {
+	case result.CPUsSame:
+		return "one CPU"
+	case result.CPUsApart:
+		return "a CPU each"
+	default:
+		return "any CPU"
+	}
+}
+
+// rows are the lines of the table.
 func (o outcome) rows() [][]string {
 	var rows [][]string
 	for i, c := range o.contenders {
 		g := geometric(o.values[i])
-		row := []string{o.name, c.label, o.show(g.mid), "", "", "", "", ""}
+		row := []string{o.name + ", " + places(o.cpus), c.label, o.show(g.mid), "", "", "", "", ""}
 		if i > 0 {
 			r := o.ratio(i)
 			sign := "≥"

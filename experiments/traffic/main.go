@@ -31,10 +31,11 @@ func main() {
 	only := flag.String("only", "", "only comparisons whose name holds this")
 	markdown := flag.String("markdown", "", "write the table as Markdown to this file, between its markers")
 	congestion := flag.String("congestion-control", "reno", "TCP's congestion control at both ends, for every tool; \"\": as the machine has it")
+	cpus := flag.String("cpus", "", "where both ends of every tool run: same, apart or free; \"\": apart for streams and datagrams, same for what waits for answers")
 	own := flag.Bool("userspace", false, "instead of comparing, count the instructions that the engine itself executes for each packet or transaction")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Stdout, options{*rounds, *seconds, *only, *markdown, *congestion, *own})
+	err := run(ctx, os.Stdout, options{*rounds, *seconds, *only, *markdown, *congestion, *cpus, *own})
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "experiments/traffic:", err)
@@ -51,6 +52,8 @@ type options struct {
 	// (bbr without the qdisc fq) arms a timer for each small segment, and now and
 	// then for many at once: then the figures are of its mood and not of tools.
 	congestion string
+	// cpus replaces where each comparison's ends run; "" keeps it.
+	cpus string
 	// userspace counts the engine's own instructions instead.
 	userspace bool
 }
@@ -87,6 +90,9 @@ func run(ctx context.Context, w io.Writer, o options) (err error) {
 
 // measure runs a comparison: in each round every contender once, in random order.
 func (c comparison) measure(ctx context.Context, w io.Writer, p *path, o options) (outcome, error) {
+	if o.cpus != "" {
+		c.cpus = o.cpus
+	}
 	out := outcome{comparison: c, values: make([][]float64, len(c.contenders)), loss: make([][]float64, len(c.contenders)), failures: make([]int, len(c.contenders))}
 	random := rand.New(rand.NewPCG(1, uint64(len(c.name))))
 	length := time.Duration(o.seconds * float64(time.Second))
@@ -95,7 +101,9 @@ func (c comparison) measure(ctx context.Context, w io.Writer, p *path, o options
 		loss := make([]float64, len(c.contenders))
 		whole := true
 		for _, i := range random.Perm(len(c.contenders)) {
-			m, err := p.sample(ctx, c.contenders[i].cell, length)
+			cell := c.contenders[i].cell
+			cell.CPUs = c.cpus
+			m, err := p.sample(ctx, cell, length)
 			if ctx.Err() != nil {
 				return out, ctx.Err()
 			}

@@ -110,7 +110,7 @@ func (p *path) sample(ctx context.Context, cell result.Cell, window time.Duratio
 	if err != nil {
 		return none, err
 	}
-	serve.WithoutProbes = probe.Names()
+	serve.Placement, serve.WithoutProbes = cell.CPUs, probe.Names()
 	var session agent.ServeResult
 	if err := p.server.Call(ctx, agent.MethodServe, agent.ServeParams{Program: serve}, &session); err != nil {
 		return none, err
@@ -120,7 +120,7 @@ func (p *path) sample(ctx context.Context, cell result.Cell, window time.Duratio
 	if err != nil {
 		return none, err
 	}
-	drive.WithoutProbes = probe.Names()
+	drive.Placement, drive.WithoutProbes = cell.CPUs, probe.Names()
 	var client, server workload.Output
 	err = p.client.Call(ctx, agent.MethodDrive, agent.DriveParams{Program: drive, Server: target.String()}, &client)
 	err = errors.Join(err, p.server.Call(ctx, agent.MethodFinish, agent.FinishParams{Session: session.Session}, &server))
