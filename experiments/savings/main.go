@@ -3,8 +3,9 @@
 // protocols of published benchmarks, which measure one network after the other.
 // Both are taken from one long recorded run, recorded.csv, from many beginnings.
 //
-//	go run ./experiments/savings                   # the table
-//	go run ./experiments/savings -from results/x   # make recorded.csv of a result directory
+//	go run ./experiments/savings                             # the table
+//	bin/cnibench run experiments/savings/campaign.yaml --out DIR
+//	go run ./experiments/savings -from DIR                   # make recorded.csv of it
 package main
 
 import (
