@@ -79,7 +79,9 @@ func List() []network.Network {
 		antrea.NoEncap(),
 		antrea.NoEncapPolicy(),
 		ovn.Geneve(),
+		ovn.GenevePolicy(),
 		ovn.NoOverlay(),
+		ovn.NoOverlayPolicy(),
 		weave.Fastdp(),
 		weave.Sleeve(),
 	}, onTop()...)

@@ -84,9 +84,10 @@ func ovnVersion(ctx context.Context) (string, error) {
 func ovnRemote(central netip.Addr) string { return fmt.Sprintf("tcp:%s:%d", central, ovnPort) }
 
 // central starts what runs once in a zone: both databases, and ovn-northd, which makes the
-// southbound one of the northbound. It then makes the logical network. Only the southbound
-// database listens on a port, where remote says so.
-func (v ovn) central(ctx context.Context, remote string, zone []network.Node) error {
+// southbound one of the northbound. It then makes the logical network by topology, which are
+// commands of ovn-nbctl. Only the southbound database listens on a port, at address, where
+// remote says so.
+func (v ovn) central(ctx context.Context, remote string, address netip.Addr, topology []string) error {
 	if err := os.MkdirAll(v.dir, 0o755); err != nil {
 		return err
 	}
@@ -111,7 +112,7 @@ func (v ovn) central(ctx context.Context, remote string, zone []network.Node) er
 	}
 	if strings.HasPrefix(remote, "tcp:") {
 		// The probe is OVN-Kubernetes': a node that is busy for seconds keeps its connection.
-		listen := fmt.Sprintf("ptcp:%d:%s", ovnPort, zone[0].Address.Addr())
+		listen := fmt.Sprintf("ptcp:%d:%s", ovnPort, address)
 		if _, err := v.run(ctx, "ovn-sbctl", "--db="+v.remote(ovnSouthbound), "--inactivity-probe=180000", "set-connection", listen); err != nil {
 			return v.explain(ovnSouthbound, err)
 		}
@@ -119,7 +120,7 @@ func (v ovn) central(ctx context.Context, remote string, zone []network.Node) er
 	if err := v.daemon("ovn-northd", "--ovnnb-db="+v.remote(ovnNorthbound), "--ovnsb-db="+v.remote(ovnSouthbound)); err != nil {
 		return err
 	}
-	if _, err := v.nbctl(ctx, ovnTopology(zone)...); err != nil {
+	if _, err := v.nbctl(ctx, topology...); err != nil {
 		return err
 	}
 	if _, err := v.nbctl(ctx, "--wait=sb", "sync"); err != nil {

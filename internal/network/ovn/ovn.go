@@ -37,7 +37,7 @@ const (
 
 // Geneve is OVN itself with the topology of OVN-Kubernetes' default network.
 func Geneve() network.Network {
-	n := ovnMode{tunnel: []netns.Feature{netns.Geneve()}}.network("ovn/geneve")
+	n := ovnMode{tunnel: geneveTunnel()}.network("ovn/geneve")
 	n.Summary = "OVN itself, with OVN-Kubernetes' default topology: a logical switch for each node, a router between them, Geneve between nodes"
 	return n
 }
@@ -52,7 +52,12 @@ func NoOverlay() network.Network {
 
 // ovnMode is how packets reach other nodes' pods: by a tunnel, with what that wants of the
 // kernel, in addition to openvswitch, to use its datapath; or by the nodes' routes.
-type ovnMode struct{ tunnel []netns.Feature }
+type ovnMode struct {
+	tunnel []netns.Feature
+	policy bool // every pod is under a policy
+}
+
+func geneveTunnel() []netns.Feature { return []netns.Feature{netns.Geneve()} }
 
 func (m ovnMode) overlay() bool { return len(m.tunnel) > 0 }
 
@@ -85,6 +90,9 @@ func (m ovnMode) network(name string) network.Network {
 				return "", err
 			}
 			datapath, err := dataplane.OVSDescribe(ctx, m.datapath())
+			if m.policy && m.datapath() == dataplane.OVSUser {
+				datapath += ", where connection tracking loses fragments of datagrams"
+			}
 			return version + " over " + datapath, err
 		},
 	}
@@ -146,7 +154,11 @@ func (m ovnMode) setUp(ctx context.Context, self network.Node, nodes []network.N
 		}
 	}
 	if self.Index == zone[0].Index {
-		if err := v.central(ctx, remote, zone); err != nil {
+		topology := ovnTopology(zone)
+		if m.policy {
+			topology = append(topology, ovnPolicies(self.Policies)...)
+		}
+		if err := v.central(ctx, remote, zone[0].Address.Addr(), topology); err != nil {
 			return fmt.Errorf("OVN's databases on %s: %w", self.Name, err)
 		}
 	}
@@ -185,13 +197,20 @@ func ovnInstalled(ctx context.Context, o dataplane.OVS, device string) error {
 	return nil
 }
 
-// settled waits, on the last node of a zone, until all of its nodes have flows for all pods.
-func (m ovnMode) settled(ctx context.Context, self network.Node, nodes []network.Node, _ []network.Pod) error {
+// settled puts, on the last node of a zone, the zone's pods under the policies, and waits
+// until all of its nodes have flows for all pods.
+func (m ovnMode) settled(ctx context.Context, self network.Node, nodes []network.Node, pods []network.Pod) error {
 	zone := m.zone(self, nodes)
 	if self.Index < zone[len(zone)-1].Index {
 		return nil
 	}
-	_, err := nodeOVN(zone[0]).nbctl(ctx, "--wait=hv", "sync")
+	v := nodeOVN(zone[0])
+	if m.policy {
+		if _, err := v.nbctl(ctx, ovnMembers(zone, nodes, pods)...); err != nil {
+			return err
+		}
+	}
+	_, err := v.nbctl(ctx, "--wait=hv", "sync")
 	return err
 }
 

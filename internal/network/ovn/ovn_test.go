@@ -52,6 +52,49 @@ func TestOVNTopology(t *testing.T) {
 	}
 }
 
+// TestOVNPolicies: each policy has its port group, its peers and its rules; what none allows
+// is denied in both directions.
+func TestOVNPolicies(t *testing.T) {
+	text := strings.Join(append(ovnPolicies(2), "--"), " ")
+	for want, times := range map[string]int{
+		"-- pg-add ": 5,
+		"-- create Address_Set name=peers0000 -- ":                                                                        1,
+		`-- create Address_Set name=peers0002 addresses="198.19.0.2" -- `:                                                 1,
+		"acl-add ingressDefaultDeny to-lport 1000 outport == @ingressDefaultDeny drop -- ":                                1,
+		"--apply-after-lb acl-add egressDefaultDeny from-lport 1000 inport == @egressDefaultDeny drop -- ":                1,
+		"to-lport 1001 (arp || nd) && outport == @ingressDefaultDeny allow -- ":                                           1,
+		"to-lport 1001 ip4.src == $peers0002 && tcp && 1024 <= tcp.dst <= 65535 && outport == @policy0002 allow-related":  1,
+		"from-lport 1001 ip4.dst == $peers0000 && udp && 1024 <= udp.dst <= 65535 && inport == @policy0000 allow-related": 1,
+		" allow-related": 12,
+	} {
+		if got := strings.Count(text, want); got != times {
+			t.Errorf("%q is there %d times, want %d, in %s", want, got, times, text)
+		}
+	}
+}
+
+// TestOVNMembers: the peers are all nodes and pods of the lab, the ports those of the zone.
+func TestOVNMembers(t *testing.T) {
+	nodes := testNodes()
+	pods := []network.Pod{
+		{ID: "one", Node: 1, Address: netip.MustParseAddr("10.244.1.3")}, {ID: "two", Node: 2, Address: netip.MustParseAddr("10.244.2.3")},
+	}
+	peers := `-- set Address_Set peers0000 addresses="198.18.0.1","10.244.1.2","198.18.0.2","10.244.2.2","10.244.1.3","10.244.2.3"`
+	for _, c := range []struct {
+		zone []network.Node
+		pods []network.Pod
+		want string
+	}{
+		{nodes, pods, peers + " -- pg-set-ports ingressDefaultDeny one two -- pg-set-ports egressDefaultDeny one two -- pg-set-ports policy0000 one two"},
+		{nodes[1:], pods, peers + " -- pg-set-ports ingressDefaultDeny two -- pg-set-ports egressDefaultDeny two -- pg-set-ports policy0000 two"},
+		{nodes[1:], nil, strings.TrimSuffix(peers, `,"10.244.1.3","10.244.2.3"`)},
+	} {
+		if got := strings.Join(ovnMembers(c.zone, nodes, c.pods), " "); got != c.want {
+			t.Errorf("%s\nwant %s", got, c.want)
+		}
+	}
+}
+
 // TestOVNSwitch: ovn-controller finds the southbound database, and the node's own device has
 // the port that the topology gives it.
 func TestOVNSwitch(t *testing.T) {

@@ -17,10 +17,85 @@ import (
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/network/catalog"
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed/lab/processes"
 )
 
-const ovnName, ovnPlainName = "ovn/geneve", "ovn/no-overlay"
+const (
+	ovnName, ovnPlainName             = "ovn/geneve", "ovn/no-overlay"
+	ovnPolicyName, ovnPlainPolicyName = "ovn/geneve-policy", "ovn/no-overlay-policy"
+)
+
+// nbctl asks the northbound database of a node.
+func nbctl(t *testing.T, n network.Node, args ...string) string {
+	t.Helper()
+	return output(t, append([]string{"ovn-nbctl", "--db=unix:" + filepath.Join(n.DataDir, "ovn", "nb.sock")}, args...)...)
+}
+
+// ovnPoliciesAreThere: the switch of node 1 has flows for the peers of every policy, in both
+// directions, and every pod is under every policy.
+func ovnPoliciesAreThere(t *testing.T, c *cluster, policies int) {
+	t.Helper()
+	node := c.nodes[0]
+	dump := ofctl(t, node, "dump-flows", "br-int")
+	for _, field := range []string{"nw_src", "nw_dst"} {
+		peers := map[string]bool{}
+		for _, m := range regexp.MustCompile(field+`=(198\.19\.\d+\.\d+)`).FindAllStringSubmatch(dump, -1) {
+			peers[m[1]] = true
+		}
+		if len(peers) != policies {
+			t.Errorf("%s: flows for the peers of %d policies, want %d", field, len(peers), policies)
+		}
+	}
+	pods := len(c.pods[0])
+	if strings.HasPrefix(c.network.Name, ovnName) { // one database for both nodes
+		pods += len(c.pods[1])
+	}
+	groups := 0
+	for line := range strings.Lines(nbctl(t, node, "--bare", "--columns=ports", "list", "Port_Group")) {
+		if ports := strings.Fields(line); len(ports) > 0 {
+			if groups++; len(ports) != pods {
+				t.Errorf("a port group has %d pods, want %d", len(ports), pods)
+			}
+		}
+	}
+	if want := policies + 3; groups != want { // the policy that allows, and the two that deny
+		t.Errorf("%d port groups with pods, want %d", groups, want)
+	}
+}
+
+// TestOVNPolicyDenies sends to a port that the policy does not allow, and then from a pod
+// that is no peer of the policy any more.
+func TestOVNPolicyDenies(t *testing.T) {
+	for _, name := range []string{ovnPolicyName, ovnPlainPolicyName} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := New(options(newRunner(t), t.TempDir()))
+			all := cells(name)
+			buildLab(t, l, all)
+			c := l.clusters[keyOf(all[0])]
+			first, _ := network.PolicyPorts()
+			for _, cell := range all {
+				from, to, err := sites(cell, false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				allowed := echoPort(t, c.ns(to), netip.AddrPortFrom(c.address(to), first))
+				answered(t, c.ns(from), allowed, deaf(t, c.ns(to), netip.AddrPortFrom(c.address(to), first-1)))
+			}
+			from, to, err := sites(result.Cell{Path: result.PathPodToPod, Placement: result.InterHost}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			database := c.nodes[0] // of the receiver's zone
+			if name == ovnPlainPolicyName {
+				database = c.nodes[to.node-1]
+			}
+			nbctl(t, database, "--wait=hv", "remove", "Address_Set", "peers0000", "addresses", fmt.Sprintf("%q", c.address(from)))
+			answered(t, c.ns(from), netip.AddrPort{}, deaf(t, c.ns(to), netip.AddrPortFrom(c.address(to), 7070)))
+		})
+	}
+}
 
 // ovnFlowsAreHit looks at node 1's switch for flows that ovn-controller made and that
 // packets between nodes must have passed: by the router, into the tunnel with OVN's option,

@@ -221,8 +221,9 @@ func tunnels() map[string]string {
 		"flannel/ipip":        "ipip", "calico/ipip": "ipip", "calico/ipip-policy": "ipip",
 		"cilium/vxlan": "vxlan 8472 256", "cilium/vxlan-policy": "vxlan 8472 256", "cilium/geneve": "geneve 256", "cilium/vxlan+netkit": "vxlan 8472 256", // the identity of pods
 		"antrea/geneve": "geneve 0", "antrea/geneve-policy": "geneve 0",
-		ovnName:        "geneve 3 option 0102 80", // node 2's logical switch, OVN's class (ovn-architecture(7)), critical
-		"weave/fastdp": "vxlan 6784 8193",         // node 2's short name, and node 1's
+		// Node 2's logical switch, OVN's class (ovn-architecture(7)), critical.
+		ovnName: "geneve 3 option 0102 80", ovnPolicyName: "geneve 3 option 0102 80",
+		"weave/fastdp": "vxlan 6784 8193", // node 2's short name, and node 1's
 		"weave/sleeve": "sleeve",
 		"flannel/udp":  "udp", "flannel/wireguard": "wireguard",
 	}

@@ -47,6 +47,7 @@ func hits() map[string][]string {
 		"-A FORWARD -j DOCKER-USER", "-A FORWARD -j DOCKER-ISOLATION-STAGE-1", "-A FORWARD -o docker0 .*RELATED,ESTABLISHED -j ACCEPT",
 		"-A FORWARD -i docker0 -o docker0 -j ACCEPT",
 	}
+	ovn := []string{"-A FORWARD -i ovn-k8s-mp0 -j ACCEPT", "-A FORWARD -o ovn-k8s-mp0 -j ACCEPT"}
 	return map[string][]string{
 		"flannel/host-gw": flannel, "flannel/vxlan": flannel, "flannel/vxlan-no-offload": flannel, "flannel/udp": flannel,
 		"flannel/ipip": flannel, "flannel/wireguard": flannel,
@@ -66,7 +67,7 @@ func hits() map[string][]string {
 			"-A FORWARD .*-j NETAVARK_FORWARD", "-A NETAVARK_FORWARD -d 10.244.1.0/24 .*RELATED,ESTABLISHED -j ACCEPT",
 			"-A NETAVARK_FORWARD -s 10.244.1.0/24 -j ACCEPT",
 		},
-		ovnPlainName: {"-A FORWARD -i ovn-k8s-mp0 -j ACCEPT", "-A FORWARD -o ovn-k8s-mp0 -j ACCEPT"},
+		ovnPlainName: ovn, ovnPlainPolicyName: ovn,
 	}
 }
 
