@@ -43,11 +43,11 @@ func hits() map[string][]string {
 		"-A FORWARD .*-j FLANNEL-FWD", "-A FLANNEL-FWD -s (10.244.0.0/16|fd00:10:244::/48) .*-j ACCEPT",
 		"-A POSTROUTING .*-j FLANNEL-POSTRTG", "-A FLANNEL-POSTRTG -s (10.244.1.0/24|fd00:10:244:1::/64) -d .*-j RETURN",
 	}
+	ovn := []string{"-A FORWARD -i ovn-k8s-mp0 -j ACCEPT", "-A FORWARD -o ovn-k8s-mp0 -j ACCEPT"}
 	docker := []string{
 		"-A FORWARD -j DOCKER-USER", "-A FORWARD -j DOCKER-ISOLATION-STAGE-1", "-A FORWARD -o docker0 .*RELATED,ESTABLISHED -j ACCEPT",
 		"-A FORWARD -i docker0 -o docker0 -j ACCEPT",
 	}
-	ovn := []string{"-A FORWARD -i ovn-k8s-mp0 -j ACCEPT", "-A FORWARD -o ovn-k8s-mp0 -j ACCEPT"}
 	return map[string][]string{
 		"flannel/host-gw": flannel, "flannel/vxlan": flannel, "flannel/vxlan-no-offload": flannel, "flannel/udp": flannel,
 		"flannel/ipip": flannel, "flannel/wireguard": flannel,
