@@ -70,19 +70,8 @@ func TestOVNPolicyDenies(t *testing.T) {
 	for _, name := range []string{ovnPolicyName, ovnPlainPolicyName} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := New(options(newRunner(t), t.TempDir()))
-			all := cells(name)
-			buildLab(t, l, all)
+			l, all := policyDenies(t, name)
 			c := l.clusters[keyOf(all[0])]
-			first, _ := network.PolicyPorts()
-			for _, cell := range all {
-				from, to, err := sites(cell, false)
-				if err != nil {
-					t.Fatal(err)
-				}
-				allowed := echoPort(t, c.ns(to), netip.AddrPortFrom(c.address(to), first))
-				answered(t, c.ns(from), allowed, deaf(t, c.ns(to), netip.AddrPortFrom(c.address(to), first-1)))
-			}
 			from, to, err := sites(result.Cell{Path: result.PathPodToPod, Placement: result.InterHost}, false)
 			if err != nil {
 				t.Fatal(err)

@@ -229,19 +229,8 @@ func TestOVSPolicyDenies(t *testing.T) {
 }
 
 func ovsPolicyDenies(t *testing.T, name string) {
-	l := New(options(newRunner(t), t.TempDir()))
-	all := cells(name)
-	buildLab(t, l, all)
-	first, _ := network.PolicyPorts()
+	l, all := policyDenies(t, name)
 	c := l.clusters[keyOf(all[0])]
-	for _, cell := range all {
-		from, to, err := sites(cell, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		allowed := echoPort(t, c.ns(to), netip.AddrPortFrom(c.address(to), first))
-		answered(t, c.ns(from), allowed, deaf(t, c.ns(to), netip.AddrPortFrom(c.address(to), first-1)))
-	}
 	wereHit(t, c.nodes[0], [][]string{{"EgressDefaultRule", "actions=drop"}})
 	// The other node's ingress rule, without the sender.
 	from, to, err := sites(result.Cell{Path: result.PathPodToPod, Placement: result.InterHost}, false)

@@ -127,23 +127,30 @@ func TestPolicyDenies(t *testing.T) {
 	for _, name := range denied() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := New(options(newRunner(t), t.TempDir()))
-			all := cells(name)
-			buildLab(t, l, all)
-			for _, cell := range all {
-				c := l.clusters[keyOf(cell)]
-				from, to, err := sites(cell, false)
-				if err != nil {
-					t.Fatal(err)
-				}
-				first, _ := network.PolicyPorts()
-				allowed := echoPort(t, c.ns(to), netip.AddrPortFrom(c.address(to), first))
-				forbidden := deaf(t, c.ns(to), netip.AddrPortFrom(c.address(to), first-1))
-				answered(t, c.ns(from), allowed, forbidden)
-			}
+			l, all := policyDenies(t, name)
 			withoutSet(t, l, all)
 		})
 	}
+}
+
+// policyDenies builds a network with a policy, and sends in every cell to the first port that
+// the policy allows and to the last one that it does not.
+func policyDenies(t *testing.T, name string) (*Lab, []result.Cell) {
+	t.Helper()
+	l := New(options(newRunner(t), t.TempDir()))
+	all := cells(name)
+	buildLab(t, l, all)
+	first, _ := network.PolicyPorts()
+	for _, cell := range all {
+		c := l.clusters[keyOf(cell)]
+		from, to, err := sites(cell, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		allowed := echoPort(t, c.ns(to), netip.AddrPortFrom(c.address(to), first))
+		answered(t, c.ns(from), allowed, deaf(t, c.ns(to), netip.AddrPortFrom(c.address(to), first-1)))
+	}
+	return l, all
 }
 
 // withoutSet empties the policy's sets on node 2: what was allowed is denied.
