@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
@@ -28,6 +29,7 @@ func FuzzAnswers(f *testing.F) {
 	f.Add([]byte("\n\x1b[2J\n"))
 	f.Add([]byte(`{"id":1}` + "\n" + `{"id":1}` + "\n" + `{"id":-1}`))
 	f.Fuzz(func(t *testing.T, said []byte) {
+		defer fuzzed.Within(t)()
 		if len(said) > fuzzLimit {
 			t.Skip("longer than the bound of this test")
 		}
@@ -62,6 +64,7 @@ func FuzzReadLine(f *testing.F) {
 	f.Add([]byte("a\n\nb"))
 	f.Add(bytes.Repeat([]byte("x"), 100))
 	f.Fuzz(func(t *testing.T, said []byte) {
+		defer fuzzed.Within(t)()
 		if len(said) > fuzzLimit {
 			t.Skip("longer than the bound of this test")
 		}
@@ -101,6 +104,7 @@ func FuzzRequests(f *testing.F) {
 	runner := exec.NewRunner()
 	f.Cleanup(runner.Close)
 	f.Fuzz(func(t *testing.T, line []byte) {
+		defer fuzzed.Within(t)()
 		var req Request
 		err := json.Unmarshal(line, &req)
 		if len(line) > fuzzLimit || err == nil && !harmless(req.Method) {
@@ -140,6 +144,7 @@ func (c into) Write(p []byte) (int, error) { c <- bytes.Clone(p); return len(p),
 func FuzzOutput(f *testing.F) {
 	f.Add([]byte(`{"stdout":"x","exit_code":1}`))
 	f.Fuzz(func(t *testing.T, result []byte) {
+		defer fuzzed.Within(t)()
 		if len(result) > fuzzLimit {
 			t.Skip("longer than the bound of this test")
 		}
@@ -166,6 +171,7 @@ func FuzzCarriers(f *testing.F) {
 	f.Add("-1")
 	f.Add(",,")
 	f.Fuzz(func(t *testing.T, value string) {
+		defer fuzzed.Within(t)()
 		pids, err := readCarriers(value)
 		if err != nil {
 			return

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
 )
 
 func TestNames(t *testing.T) {
@@ -66,6 +68,7 @@ func FuzzLine(f *testing.F) {
 	f.Add("a\x1b]0;title\x07")
 	f.Add(strings.Repeat("\xc3", 300))
 	f.Fuzz(func(t *testing.T, s string) {
+		defer fuzzed.Within(t)()
 		got := Line(s)
 		if !utf8.ValidString(got) || len(got) > MaxLine+4 || strings.ContainsAny(got, "\x1b\n\r\x07\u009b") {
 			t.Errorf("%q became %q", s, got)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -280,6 +282,7 @@ func FuzzParse(f *testing.F) {
 	known := testKnown()
 	schema := compiled(f, known)
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer fuzzed.Within(t)()
 		c, err := Parse("testdata/good/fuzz.yaml", data, known)
 		if err != nil {
 			holdOrder(t, err)

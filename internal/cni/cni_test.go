@@ -12,6 +12,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/fault"
+	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
 )
 
 const plainList = `{"cniVersion":"1.0.0","name":"n","plugins":[
@@ -69,6 +70,7 @@ func FuzzParseConflist(f *testing.F) {
 	f.Add([]byte(`{"name":"n","plugins":[{"type":"x","ipam":{"type":"host-local"}}]}`))
 	f.Add([]byte(`{"name":"n","plugins":[null]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer fuzzed.Within(t)()
 		list, err := ParseConflist("x", data)
 		if err != nil {
 			return

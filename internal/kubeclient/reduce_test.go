@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
 )
 
 // adminConf is what kubeadm leaves on a control plane.
@@ -72,6 +74,7 @@ func FuzzReduce(f *testing.F) {
 	f.Add([]byte(adminConf))
 	f.Add([]byte(strings.Replace(adminConf, "as: root", "tokenFile: /etc/shadow", 1)))
 	f.Fuzz(func(t *testing.T, in []byte) {
+		defer fuzzed.Within(t)()
 		out, err := Reduce(in)
 		if err != nil {
 			return

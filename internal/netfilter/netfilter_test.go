@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
 )
 
 // listing is a small firewall; the counters are those of n times 10 packets: 6
@@ -118,6 +120,7 @@ func FuzzParseLegacy(f *testing.F) {
 	f.Add(listing(""))
 	f.Add("*filter\n:A - [0:0]\n[1:1] -A A -g A\n")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer fuzzed.Within(t)()
 		r, err := ParseLegacy(text)
 		if err != nil {
 			return

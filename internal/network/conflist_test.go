@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
 )
 
 func TestFromConflist(t *testing.T) {
@@ -72,6 +74,7 @@ func FuzzUserList(f *testing.F) {
 	f.Add([]byte(`{"plugins":[{"type":"bridge","ipam":{"type":"host-local","ranges":[[{"subnet":"10.9.0.7/24"}]]}}]}`))
 	f.Add([]byte(`{"plugins":[{"ipam":{"type":"host-local","subnet":"fd00::/64"}}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer fuzzed.Within(t)()
 		l, err := readUserList(data)
 		if err != nil {
 			return

@@ -12,6 +12,8 @@ import (
 	"testing/fstest"
 
 	"github.com/cnibench/cnibench/papers"
+
+	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
 )
 
 var update = flag.Bool("update", false, "write generated files anew")
@@ -189,6 +191,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add("tables: [{columns: 1}]", "claims: [1]")
 	known := program(f)
 	f.Fuzz(func(t *testing.T, paper, claims string) {
+		defer fuzzed.Within(t)()
 		p, err := Load(folder(paper, claims), "mine", known)
 		if err == nil {
 			Reproduce(p, (&made{}).results())

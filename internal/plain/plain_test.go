@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
 )
 
 func TestText(t *testing.T) {
@@ -51,6 +53,7 @@ func FuzzText(f *testing.F) {
 	f.Add("\x1b[31m")
 	f.Add("a\u202eb\xff")
 	f.Fuzz(func(t *testing.T, s string) {
+		defer fuzzed.Within(t)()
 		got := Text(s)
 		if !utf8.ValidString(got) || Text(got) != got {
 			t.Errorf("%q becomes %q", s, got)

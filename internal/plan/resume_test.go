@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -205,6 +206,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(data)
 	f.Add([]byte(`{"schema":1,"cells":[{}],"min_blocks":1,"max_blocks":1,"sample_seconds":1}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer fuzzed.Within(t)()
 		p, err := Parse(data)
 		if err != nil {
 			return

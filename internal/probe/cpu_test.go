@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
 )
 
 func TestCPU(t *testing.T) {
@@ -97,6 +99,7 @@ func FuzzStat(f *testing.F) {
 	}
 	f.Add([]byte("cpu 1 2\ncpu0 x"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
+		defer fuzzed.Within(t)()
 		cpus, err := parseStat(raw)
 		if (err == nil) != (len(cpus["cpu"]) > 0) {
 			t.Errorf("%v with %v", err, cpus)

@@ -62,6 +62,26 @@ func TestFuzzFindsEveryTarget(t *testing.T) {
 	}
 }
 
+// Each target fails an input that takes too long or too much memory.
+func TestFuzzTargetsAreBounded(t *testing.T) {
+	body := regexp.MustCompile(`f\.Fuzz\(func\(t \*testing\.T, .*\{\n(.*)\n`)
+	found := 0
+	for _, s := range sources(t) {
+		if !s.test || s.dir == "internal/labtest/fuzzed" {
+			continue
+		}
+		for _, m := range body.FindAllStringSubmatch(read(t, s.path), -1) {
+			found++
+			if strings.TrimSpace(m[1]) != "defer fuzzed.Within(t)()" {
+				t.Errorf("%s: a fuzz target does not begin with `defer fuzzed.Within(t)()`", s.path)
+			}
+		}
+	}
+	if want := len(fuzzTargets(t)); found != want {
+		t.Errorf("%d targets seen, want %d", found, want)
+	}
+}
+
 // The rotation of enough days has run every target.
 func TestFuzzRotationReachesEveryTarget(t *testing.T) {
 	want := fuzzTargets(t)
@@ -86,10 +106,33 @@ func TestFuzzRotationReachesEveryTarget(t *testing.T) {
 
 // A target that fails makes the script fail, after it has run the others.
 func TestFuzzFailsWithATarget(t *testing.T) {
-	res, err := script(t, map[string]string{"go": `case "$*" in *FuzzLine*) echo boom; exit 1 ;; esac`}, []string{"FUZZTIME=1s"}, "fuzz.sh", "all")
-	out := string(res.Stdout)
-	if err == nil || res.ExitCode != 1 || !strings.Contains(out, "boom\nFAILED\t") || strings.Count("\n"+out, "\nok\t") != len(fuzzTargets(t))-1 {
-		t.Errorf("status %d (%v):\n%s", res.ExitCode, err, out)
+	for _, beside := range []string{"1", "3"} {
+		res, err := script(t, map[string]string{"go": `case "$*" in *FuzzLine*) echo boom; exit 1 ;; esac`}, []string{"FUZZTIME=1s", "FUZZ_BESIDE=" + beside}, "fuzz.sh", "all")
+		out := string(res.Stdout)
+		if err == nil || res.ExitCode != 1 || !strings.Contains(out, "boom\nFAILED\t") || strings.Count("\n"+out, "\nok\t") != len(fuzzTargets(t))-1 {
+			t.Errorf("%s at a time: status %d (%v):\n%s", beside, res.ExitCode, err, out)
+		}
+	}
+}
+
+// Go may fail a target that ran until its time was over (golang/go#75804). Only that is no failure.
+func TestFuzzKnowsTheEndOfItsTime(t *testing.T) {
+	const over = `printf 'fuzz: elapsed: 10s, execs: 7 (0/sec)\n--- FAIL: FuzzLine (10.15s)\n    context deadline exceeded\n'; `
+	for name, c := range map[string]struct {
+		prints string
+		status int
+	}{
+		"its time was over": {over, 0},
+		"an input failed":   {over + `echo '    Failing input written to testdata/fuzz/FuzzLine/1'; `, 1},
+		"it ended early":    {over + `echo 'panic: boom'; `, 1},
+		"another deadline":  {`printf -- '--- FAIL: FuzzLine (0.15s)\n    --- FAIL: FuzzLine (0.00s)\n        line_test.go:1: context deadline exceeded\n'; `, 1},
+		"two failures":      {over + `printf -- '--- FAIL: TestMain (0.15s)\n    boom\n'; `, 1},
+	} {
+		res, err := script(t, map[string]string{"go": c.prints + "exit 1"}, []string{"FUZZTIME=1s"}, "fuzz.sh", "one", "./internal/agent", "FuzzLine")
+		out := string(res.Stdout)
+		if res.ExitCode != c.status || (err == nil) != (c.status == 0) || strings.HasPrefix(out, "ok\t7 executions\t") != (c.status == 0) {
+			t.Errorf("%s: status %d (%v), want %d:\n%s", name, res.ExitCode, err, c.status, out)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
 	"github.com/cnibench/cnibench/internal/plain"
 )
 
@@ -26,6 +27,7 @@ func FuzzDecodeSample(f *testing.F) {
 	f.Add(whole)
 	f.Add(bytes.Replace(whole, []byte(`"metrics"`), []byte(`"warnings":["a\rb","\b\f"],"metrics"`), 1))
 	f.Fuzz(func(t *testing.T, line []byte) {
+		defer fuzzed.Within(t)()
 		if len(line) > fuzzLimit {
 			t.Skip("longer than the bound of this test")
 		}
@@ -81,6 +83,7 @@ func FuzzEnvironment(f *testing.F) {
 	f.Add([]byte(`null`))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer fuzzed.Within(t)()
 		if len(data) > fuzzLimit {
 			t.Skip("longer than the bound of this test")
 		}
@@ -132,6 +135,7 @@ func FuzzSamples(f *testing.F) {
 	f.Add(line + "\x00\x00\n")
 	f.Add("{}\n" + line)
 	f.Fuzz(func(t *testing.T, text string) {
+		defer fuzzed.Within(t)()
 		if len(text) > fuzzLimit {
 			t.Skip("longer than the bound of this test")
 		}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
 )
 
 func TestStacks(t *testing.T) {
@@ -41,6 +43,7 @@ func FuzzStacks(f *testing.F) {
 	f.Add("no number\n")
 	f.Add(" 1\n")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer fuzzed.Within(t)()
 		var packed bytes.Buffer
 		w := gzip.NewWriter(&packed)
 		if _, err := w.Write([]byte(text)); err != nil {

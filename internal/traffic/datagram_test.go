@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
 )
 
 // FuzzSeen compares the window of numbers with a set that forgets nothing.
@@ -11,6 +13,7 @@ func FuzzSeen(f *testing.F) {
 	f.Add([]byte{0, 1, 1, 2, 5, 3, 3, 200, 0})
 	f.Add([]byte{255, 255, 0, 255, 1, 128, 128, 7})
 	f.Fuzz(func(t *testing.T, steps []byte) {
+		defer fuzzed.Within(t)()
 		var s seen
 		var highest, at uint64
 		known := map[uint64]bool{}
@@ -45,6 +48,7 @@ func FuzzDatagram(f *testing.F) {
 	f.Add([]byte{1})
 	f.Add(make([]byte, 64))
 	f.Fuzz(func(t *testing.T, p []byte) {
+		defer fuzzed.Within(t)()
 		if len(p) == 0 {
 			return
 		}

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"net"
 	"testing"
+
+	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
 )
 
 // FuzzGreeting: a connection is let in only by the run's token and an index that is still free; whatever
@@ -28,6 +30,7 @@ func FuzzGreeting(f *testing.F) {
 	f.Add(make([]byte, greetingBytes))
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, said []byte) {
+		defer fuzzed.Within(t)()
 		if len(said) > 4096 {
 			t.Skip("longer than what a socket takes at once")
 		}
@@ -78,6 +81,7 @@ func FuzzMark(f *testing.F) {
 	f.Add(whole[:controlBytes])
 	f.Add(make([]byte, markBytes))
 	f.Fuzz(func(t *testing.T, p []byte) {
+		defer fuzzed.Within(t)()
 		kind, number, a := r.readMark(p)
 		if kind == 0 {
 			if number != 0 || a != (flowAnswer{}) {

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+
+	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
 )
 
 // twoPeers is a node whose datagrams a test reads: each peer's are what waits.
@@ -100,6 +102,7 @@ func FuzzSleeveFrames(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, datagram []byte) {
+		defer fuzzed.Within(t)()
 		total := 0
 		node.eachFrame(datagram, func(from int, frame []byte) {
 			if from < 0 || from > 1 || len(frame) < ethernet {

@@ -4,6 +4,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
 )
 
 func TestEstimate(t *testing.T) {
@@ -96,6 +98,7 @@ func FuzzEstimate(f *testing.F) {
 	f.Add(0.0, 0.0)
 	f.Add(1e-320, 1e300)
 	f.Fuzz(func(t *testing.T, v, half float64) {
+		defer fuzzed.Within(t)()
 		for _, u := range []string{"bit/s", "s", "1/s", "", "B", "s/B"} {
 			if s := Estimate(v, half, u); s == "" || strings.Contains(s, "NaN") || strings.Contains(s, "Inf") {
 				t.Errorf("Estimate(%g, %g, %q) = %q", v, half, u, s)

@@ -190,14 +190,14 @@ func (w MPI) Daemons(p Params, hosts []MPIHost, commands []string) ([]MPIDaemon,
 func shellWords(command string) ([]string, error) {
 	var words []string
 	var word strings.Builder
-	inWord, quote, escaped := false, rune(0), false
-	for _, c := range command {
+	inWord, quote, escaped := false, byte(0), false
+	for _, c := range []byte(command) { // not runes: a byte that is no UTF-8 stays as it is
 		switch {
 		case escaped:
-			if quote == '"' && !strings.ContainsRune("\"\\$`", c) {
-				word.WriteRune('\\')
+			if quote == '"' && strings.IndexByte("\"\\$`", c) < 0 {
+				word.WriteByte('\\')
 			}
-			word.WriteRune(c)
+			word.WriteByte(c)
 			escaped = false
 		case c == '\\' && quote != '\'':
 			escaped, inWord = true, true
@@ -205,7 +205,7 @@ func shellWords(command string) ([]string, error) {
 			if c == quote {
 				quote = 0
 			} else {
-				word.WriteRune(c)
+				word.WriteByte(c)
 			}
 		case c == '\'' || c == '"':
 			quote, inWord = c, true
@@ -216,7 +216,7 @@ func shellWords(command string) ([]string, error) {
 			word.Reset()
 			inWord = false
 		default:
-			word.WriteRune(c)
+			word.WriteByte(c)
 			inWord = true
 		}
 	}

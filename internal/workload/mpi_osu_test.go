@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -227,6 +228,7 @@ func FuzzOSU(f *testing.F) {
 	f.Add(osuAllgather74)
 	f.Add(osuLatency56)
 	f.Fuzz(func(t *testing.T, text string) {
+		defer fuzzed.Within(t)()
 		for _, cell := range []result.Cell{osuCell("allgather", 1048576, 4), osuCell("latency", 1024, 2), osuCell("bw", 4194304, 2)} {
 			m, err := parseOSU(Params{Cell: cell}, Output{Stdout: text})
 			sound(t, m, err)
@@ -238,6 +240,7 @@ func FuzzIMB(f *testing.F) {
 	f.Add(imbAlltoall)
 	f.Add(imbPingPong2021)
 	f.Fuzz(func(t *testing.T, text string) {
+		defer fuzzed.Within(t)()
 		for _, cell := range []result.Cell{imbCell("Alltoall", 33554432, 36), imbCell("PingPong", 268435456, 2)} {
 			m, err := parseIMB(Params{Cell: cell}, Output{Stdout: text})
 			sound(t, m, err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -360,6 +361,7 @@ func FuzzNetPIPE(f *testing.F) {
 	f.Add(netPIPEText)
 	f.Add(strings.ReplaceAll(netPIPEText, "1024", "99999999999"))
 	f.Fuzz(func(t *testing.T, text string) {
+		defer fuzzed.Within(t)()
 		m, err := parseNetPIPE(Params{Cell: netPIPECell(mpichName, 1024)}, Output{Stderr: text})
 		sound(t, m, err)
 		if sent, err := openMPISent(Output{Stderr: text}); (err == nil) != (len(sent) > 0) {
@@ -372,6 +374,7 @@ func FuzzHPCC(f *testing.F) {
 	f.Add(recorded(f, recordedHPCC))
 	f.Add("Begin of Summary section.\nSuccess=1\nEnd of Summary section.\n")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer fuzzed.Within(t)()
 		m, err := parseHPCC(Params{Cell: hpccCell(recordedN)}, Output{Stdout: text})
 		sound(t, m, err)
 	})
@@ -380,6 +383,7 @@ func FuzzHPCC(f *testing.F) {
 func FuzzShellWords(f *testing.F) {
 	f.Add(`orted -mca ess "env" 'a b' c\ d`)
 	f.Fuzz(func(t *testing.T, command string) {
+		defer fuzzed.Within(t)()
 		words, err := shellWords(command)
 		if err == nil && len(strings.Join(words, "")) > len(command) {
 			t.Errorf("%q of %q", words, command)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
 	"github.com/cnibench/cnibench/internal/unit"
 	"github.com/cnibench/cnibench/internal/workload"
 )
@@ -171,6 +172,7 @@ func FuzzParse(f *testing.F) {
 		cells = append(cells, x)
 	}
 	f.Fuzz(func(t *testing.T, which uint8, client, server string) {
+		defer fuzzed.Within(t)()
 		x := cells[int(which)%len(cells)]
 		x.client.Stdout, x.server.Stdout = client, server
 		m, err := find(t, x.cell.Workload).Parse(paramsOf(x.cell), x.server, x.client)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
 )
 
 // A subnet.env as flannel's agent writes it becomes the configuration that flannel's
@@ -51,6 +53,7 @@ func FuzzFlannelEnv(f *testing.F) {
 	f.Add("FLANNEL_NETWORK=10.244.0.0/16\nFLANNEL_SUBNET=10.244.1.1/24\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=true\n")
 	f.Add("FLANNEL_NETWORK=10.244.0.0/16,\nFLANNEL_MTU=-1\n")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer fuzzed.Within(t)()
 		env, err := parseFlannelEnv(text)
 		if err != nil {
 			return

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
 	"github.com/cnibench/cnibench/internal/netfilter"
 	"github.com/cnibench/cnibench/internal/netns"
 )
@@ -118,6 +119,7 @@ func FuzzNFT(f *testing.F) {
 	f.Add([]byte{2, 0, 0, 0, 8, 0, 1, 0, 'n', 'a', 't', 0})
 	f.Add([]byte{1})
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer fuzzed.Within(t)()
 		if _, err := parseNFTChain(data); err == nil && len(data) < 4 {
 			t.Errorf("%x is a chain", data)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -64,6 +65,7 @@ func FuzzBuckets(f *testing.F) {
 	f.Add(raw, []byte{2, 1, 4})
 	f.Add(raw[:20], []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2})
 	f.Fuzz(func(t *testing.T, raw, payload []byte) {
+		defer fuzzed.Within(t)()
 		var in Reader
 		envelope, err := in.buckets(&Packed{raw}, nil)
 		check(t, envelope, err)

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/cnibench/cnibench/internal/answer"
+	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
 )
 
 // fuzzLimit bounds an input, bytes.
@@ -24,6 +25,7 @@ func FuzzFacts(f *testing.F) {
 	f.Add("device={{ lookup('pipe', 'id') }}\nmtu=-1\nfree=9223372036854775807\n")
 	f.Add("model=\x1b[2J\nos=\r\xff\nkernel=6.1; id\n")
 	f.Fuzz(func(t *testing.T, said string) {
+		defer fuzzed.Within(t)()
 		if len(said) > fuzzLimit {
 			t.Skip("longer than the bound of this test")
 		}
@@ -60,6 +62,7 @@ func FuzzRecords(f *testing.F) {
 	f.Add([]byte("noise\n" + `{"event":"failed","host":"left","task":"x","msg":{"a":[1]},"module_stderr":"\u001b[2J"}` + "\n"))
 	f.Add([]byte(`{"event":"unreachable","host":"right","msg":"No ED25519 host key is known for a;id and you"}`))
 	f.Fuzz(func(t *testing.T, out []byte) {
+		defer fuzzed.Within(t)()
 		if len(out) > fuzzLimit {
 			t.Skip("longer than the bound of this test")
 		}
@@ -104,6 +107,7 @@ func FuzzUnreachable(f *testing.F) {
 	f.Add("")
 	command := regexp.MustCompile(`: ssh-keyscan (-p \d+ )?[A-Za-z0-9_.:%][A-Za-z0-9_.:%-]* >>~/\.ssh/known_hosts\)$`)
 	f.Fuzz(func(t *testing.T, said string) {
+		defer fuzzed.Within(t)()
 		if len(said) > fuzzLimit {
 			t.Skip("longer than the bound of this test")
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -73,6 +74,7 @@ func FuzzInventory(f *testing.F) {
 	f.Add([]byte(list))
 	f.Add([]byte(`{"client": {"hosts": [null]}, "server": 1}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer fuzzed.Within(t)()
 		inv := Inventory{}
 		if err := inv.parse(text); err == nil && (inv.Client.Name == inv.Server.Name) {
 			t.Errorf("taken: %q", text)

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
 )
 
 // fuzzLimit bounds an input, bytes.
@@ -18,6 +20,7 @@ func FuzzHost(f *testing.F) {
 	f.Add("MemTotal: 9223372036854775807 kB\n", "", "")
 	proc := f.TempDir()
 	f.Fuzz(func(t *testing.T, meminfo, cpuinfo, release string) {
+		defer fuzzed.Within(t)()
 		if len(meminfo)+len(cpuinfo)+len(release) > fuzzLimit {
 			t.Skip("longer than the bound of this test")
 		}
