@@ -71,7 +71,7 @@ func OpenStacks(roots Roots) *Stacks {
 	}
 	s := &Stacks{roots: roots, cpu: NewCPU(roots)}
 	// Reading the names takes long: not inside a window.
-	if _, s.err = roots.Symbols.Resolve([]uint64{0}); s.err != nil {
+	if s.err = roots.Symbols.Load(); s.err != nil {
 		return s
 	}
 	_, cpus, err := onlineCPUs(roots)

@@ -3,6 +3,7 @@ package probe
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -129,6 +131,7 @@ func FuzzRecords(f *testing.F) {
 	f.Add(lostRecord(1), uint16(8))
 	f.Add([]byte{9, 0, 0, 0, 0, 0, 0, 0}, uint16(0))
 	f.Fuzz(func(t *testing.T, data []byte, from uint16) {
+		defer fuzzed.Within(t)()
 		if len(data) == 0 {
 			return
 		}
@@ -168,6 +171,43 @@ ffff000000003000 t bpf_prog_1234_cil_from_container	[bpf]
 	}
 	if got, err := s.Resolve([]uint64{0xffff000009000004}); err != nil || got[0] != "bpf_prog_5678_new" {
 		t.Errorf("%q (%v)", got, err)
+	}
+}
+
+// Agents open the probe for each sample. The kernel's table is read for the first, and again
+// where other code is loaded or nobody can say whether it is: a new program's address would else
+// have the name of the old one before it.
+func TestSymbolsAreReadAgainForOtherCode(t *testing.T) {
+	roots := withSymbols(kallsyms(t, "ffff000000001000 t bpf_prog_1\t[bpf]\n"))
+	for i, step := range []struct {
+		code  string
+		known bool
+		want  string
+	}{{"1", true, "bpf_prog_1"}, {"1", true, "bpf_prog_1"}, {"1,2", true, "bpf_prog_3"}, {"1,2", false, "bpf_prog_4"}} {
+		roots.Symbols.loaded = func() ([]string, bool) { return strings.Split(step.code, ","), step.known }
+		s := OpenStacks(roots)
+		got, err := roots.Symbols.Resolve([]uint64{0xffff000000001100})
+		if err := errors.Join(err, s.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if got[0] != step.want {
+			t.Errorf("step %d: %s, want %s", i, got[0], step.want)
+		}
+		next := fmt.Sprintf("ffff000000001000 t bpf_prog_1\t[bpf]\nffff000000001100 t bpf_prog_%d\t[bpf]\n", i+2)
+		if err := os.WriteFile(filepath.Join(roots.Proc, "kallsyms"), []byte(next), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestLoadedCode: a module that is at another address is other code.
+func TestLoadedCode(t *testing.T) {
+	roots := Roots{Proc: t.TempDir()}
+	if err := os.WriteFile(filepath.Join(roots.Proc, "modules"), []byte("vxlan 155648 2 geneve, Live 0xffffffffc0a10000\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code, _ := loadedCode(roots); len(code) == 0 || code[0] != "vxlan 0xffffffffc0a10000" {
+		t.Errorf("%q", code)
 	}
 }
 
@@ -372,15 +412,25 @@ func TestStacksOfTheKernel(t *testing.T) {
 	}
 }
 
+// BenchmarkSymbols is what reading the kernel's table costs an end, once.
+func BenchmarkSymbols(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := NewSymbols(Roots{Proc: "/proc"}).Load(); err != nil {
+			b.Skip(err)
+		}
+	}
+}
+
 // BenchmarkResolve is what attributing a window's stacks costs, after it.
 func BenchmarkResolve(b *testing.B) {
 	roots := withSymbols(Roots{Proc: "/proc"})
-	if _, err := roots.Symbols.Resolve([]uint64{0}); err != nil {
+	if err := roots.Symbols.Load(); err != nil {
 		b.Skip(err)
 	}
 	some := make([]uint64, 35)
 	for i := range some {
-		some[i] = roots.Symbols.starts[i*len(roots.Symbols.starts)/len(some)] + 4
+		some[i] = roots.Symbols.functions[i*len(roots.Symbols.functions)/len(some)].start + 4
 	}
 	for b.Loop() {
 		if _, err := roots.Symbols.Resolve(some); err != nil {
