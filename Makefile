@@ -29,11 +29,11 @@ test:
 test-all:
 	@CNIBENCH_ALL=1 $(MAKE) test
 
-## test-vm: of these, what runs under Debian's stock kernel, and that of its backports, in qemu: networks that this kernel cannot build, counted instructions
+## test-vm: of make test-all, what runs under Debian's stock kernel, and that of its backports, in qemu: networks that this kernel cannot build, counted instructions; half an hour to an hour
 test-vm:
 	@scripts/install-deps.sh test || echo "make test-vm: some packages are missing; tests that need them are skipped, or fail in CI"
 	@go build -o bin/testsummary ./internal/repo/testsummary
-	@go test -count=1 -p 1 -timeout 50m -run InVM -json ./internal/labtest/vm ./internal/testbed/lab ./experiments/instructions 2>&1 | bin/testsummary
+	@CNIBENCH_ALL=1 go test -count=1 -p 1 -timeout 2h -run InVM -json ./internal/labtest/vm ./internal/testbed/lab ./experiments/instructions 2>&1 | bin/testsummary
 
 ## quick: the tests that need nothing, in under a minute
 # -trimpath lets a new clone use what was built in another folder; vet has run, and test
@@ -171,9 +171,9 @@ dist-test:
 site:
 	@scripts/site.sh
 
-## tour: make the recording and the screenshots of docs/tour.md again (needs chromium)
+## tour: make docs/tour.md and the summary in README.md again (needs chromium; RESULT=DIR records another quickstart)
 tour: build
-	go run ./internal/repo/tour
+	go run ./internal/repo/tour $(if $(RESULT),-record $(RESULT))
 
 ## clean: remove what was built; results stay
 clean:

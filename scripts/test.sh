@@ -7,7 +7,8 @@
 # - Tests that change the machine itself, whose names end in ChangesMachine, run while no other does.
 # - The tests in the virtual machine run beside both, at the lowest priority.
 # - The programs of a Kubernetes, which take minutes of all CPUs where they are not in the
-#   cache, are built in time that all of these leave idle (SCHED_IDLE).
+#   cache, are built in time that all of these leave idle (SCHED_IDLE). Cilium's take as long
+#   as all others: `make test-all` builds them, and `make test` uses them where they are built.
 # - The tests that need these programs, whose names end in InCluster, are last.
 # - A few tests that failed run once more, alone; the summary lists those that pass then.
 set -euo pipefail
@@ -68,8 +69,10 @@ beside() {
 	trap 'exit 130' INT
 	trap 'exit 143' TERM
 	set -m # these have process groups of their own, which end with this script
-	if [ "$(id -u)" = 0 ]; then
-		chrt --idle 0 scripts/cluster-binaries.sh >bin/cluster-binaries.log 2>&1 &
+	if [ "$(id -u)" = 0 ] && [[ ${CNIBENCH_TURN:-clusters} = clusters ]]; then
+		tools=(kubernetes flannel)
+		if [ "${CNIBENCH_ALL:-}" = 1 ]; then tools+=(cilium); fi
+		chrt --idle 0 scripts/cluster-binaries.sh "${tools[@]}" >bin/cluster-binaries.log 2>&1 &
 		building=$!
 	fi
 	beside >bin/beside.json &

@@ -19,6 +19,7 @@ import (
 // tool and every native workload, over the bare network and from pod to pod.
 func TestToolsExample(t *testing.T) {
 	t.Parallel()
+	labtest.Turn(t, labtest.Studies)
 	labtest.Root(t)
 	needAllTools(t)
 	s := newSurvivor(t)

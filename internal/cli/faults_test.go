@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -32,6 +33,19 @@ func inCampaign(t *testing.T, campaign string, happens func(s *survivor, before 
 	before := labtest.TakeTrace(t, s.ours)
 	happens(s, before)
 	s.leavesNothing(before)
+}
+
+// takeDown removes the labs of a test that failed: once its folders are gone, no command
+// knows these labs.
+func (s *survivor) takeDown() {
+	if !s.t.Failed() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if _, err := s.runner.Run(ctx, s.command("lab", "down", "--all")); err != nil {
+		s.t.Errorf("labs may be left: %v", err)
+	}
 }
 
 // middle waits until a run has some records, not all.

@@ -160,7 +160,7 @@ func TestHostWithoutPython(t *testing.T) {
 		}
 	}
 	f.killSSHD("server")
-	f.write("server.conf", f.read("server.conf")+"SetEnv PATH="+bin+" HOME=/nonexistent\n")
+	f.write("server.conf", strings.Replace(f.read("server.conf"), "SetEnv ", "SetEnv PATH="+bin+" ", 1))
 	f.startSSHD("server")
 	_, stderr, err := f.run("hosts", "bootstrap", "--inventory", f.inventory)
 	if err == nil || !strings.Contains(stderr, "the-server: has no python3") {

@@ -88,10 +88,15 @@ func (f *farm) startAll() {
 		f.must(exec.Cmd{Argv: []string{"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f.path(key)}})
 	}
 	f.copy("user.pub", "authorized_keys")
+	// bash as sshd starts it reads ~/.bashrc. What root has there may take a second for each
+	// login (pyenv), and a killed one may leave a lock that the next waits for.
+	if err := os.Mkdir(f.path("home"), 0o755); err != nil {
+		f.t.Fatal(err)
+	}
 	var known strings.Builder
 	for role, address := range f.addresses {
-		f.write(role+".conf", fmt.Sprintf("HostKey %s\nAuthorizedKeysFile %s\nListenAddress %s\nPidFile none\nUsePAM no\nStrictModes no\nPermitRootLogin prohibit-password\n",
-			f.path("host"), f.path("authorized_keys"), address))
+		f.write(role+".conf", fmt.Sprintf("HostKey %s\nAuthorizedKeysFile %s\nListenAddress %s\nPidFile none\nUsePAM no\nStrictModes no\nPermitRootLogin prohibit-password\nSetEnv HOME=%s\n",
+			f.path("host"), f.path("authorized_keys"), address, f.path("home")))
 		f.startSSHD(role)
 		fmt.Fprintf(&known, "%s %s", address, f.read("host.pub"))
 	}

@@ -74,6 +74,7 @@ func shortHPC(t *testing.T) string {
 // with an interval for each operation.
 func TestHPCExample(t *testing.T) {
 	t.Parallel()
+	labtest.Turn(t, labtest.Studies)
 	s := newSurvivor(t)
 	before := labtest.TakeTrace(t, s.ours)
 	s.write(shortHPC(t))

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -144,6 +145,7 @@ func TestNodePortExample(t *testing.T) {
 // lacks is named.
 func TestModernExample(t *testing.T) {
 	t.Parallel()
+	labtest.Turn(t, labtest.Studies)
 	measured := map[string]bool{}
 	for _, sample := range runShort(t, shorter(t, "../../examples/modern.yaml", "  - {name: tcp_crr, message_bytes: [64]}\n", "")) {
 		if sample.Status == result.StatusOK {

@@ -20,6 +20,7 @@ import (
 // tables, figures and a verdict with its reason for every claim. That a verdict is right is what internal/paper tests.
 func TestReproduceEveryPaper(t *testing.T) {
 	t.Parallel()
+	labtest.Turn(t, labtest.Studies)
 	labtest.Root(t)
 	names, err := paper.List(papers.FS)
 	if err != nil {

@@ -49,6 +49,7 @@ func newSurvivor(t *testing.T) *survivor {
 		ours: labtest.Ours{Dir: filepath.Join(work, "labs"), Program: filepath.Join(work, "cnibench")},
 	}
 	t.Cleanup(s.runner.Close)
+	t.Cleanup(s.takeDown)
 	if err := os.Link(filepath.Join(built, "cnibench"), s.ours.Program); err != nil { // in one file system: both are temporary files
 		t.Fatal(err)
 	}

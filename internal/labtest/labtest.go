@@ -4,9 +4,11 @@
 package labtest
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -34,16 +36,63 @@ func Root(t testing.TB) {
 // Quick reports whether this is `make quick`: only tests that need nothing of the machine.
 func Quick() bool { return os.Getenv("CNIBENCH_QUICK") == "1" }
 
-// LongReason is why a test was skipped that takes long: the machine lacks nothing.
-const LongReason = "long: make test-all runs it"
+// longReason is why Long skips a test.
+const longReason = "long: make test-all runs it"
 
 // Long skips a test that takes long, except in `make test-all` (CNIBENCH_ALL=1). A shorter one
 // proves the same, or most of it.
 func Long(t testing.TB) {
 	t.Helper()
 	if os.Getenv("CNIBENCH_ALL") != "1" {
-		t.Skip(LongReason)
+		t.Skip(longReason)
 	}
+}
+
+// Part is a part of the long tests that `make test` runs. In CI the parts take turns.
+type Part string
+
+// Clusters are the tests in a real Kubernetes, and Studies those of the studies, of published
+// tools and in the virtual machine.
+const (
+	Clusters Part = "clusters"
+	Studies  Part = "studies"
+)
+
+func (p Part) skipped() string {
+	return fmt.Sprintf("long: CNIBENCH_TURN=%s .ci/run has it, and make test", string(p))
+}
+
+// OfAnotherRun reports whether that is why Long or Turn skip a test: the machine lacks nothing.
+func OfAnotherRun(reason string) bool {
+	return reason == longReason || reason == Clusters.skipped() || reason == Studies.skipped()
+}
+
+// Turn skips a test of a part in a run of CI that has another one (CNIBENCH_TURN, which .ci/run
+// sets). A run without turns has all parts.
+func Turn(t testing.TB, part Part) {
+	t.Helper()
+	if now := os.Getenv("CNIBENCH_TURN"); now != "" && now != string(part) {
+		t.Skip(part.skipped())
+	}
+}
+
+// Built skips a test that needs a program of `make cluster-binaries` that is not at path; in CI
+// it fails. `make test` builds all but Cilium's, which take as long as all others: without them,
+// it leaves the test to `make test-all`.
+func Built(t testing.TB, path string) {
+	t.Helper()
+	_, err := os.Stat(path)
+	if err == nil {
+		return
+	}
+	program := filepath.Base(path)
+	if strings.HasPrefix(program, "cilium-") {
+		Long(t)
+	}
+	if CI() {
+		t.Fatalf("%s is missing in CI: make cluster-binaries (%v)", program, err)
+	}
+	t.Skipf("no tool %s: make cluster-binaries", program)
 }
 
 // Tool skips a test that needs a program of a Debian package; in CI it fails. `make quick`

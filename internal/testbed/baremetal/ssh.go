@@ -77,7 +77,7 @@ func (h Host) silent(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return context.Cause(ctx)
 	}
-	return &HostError{Host: h.Name, Text: fmt.Sprintf("cannot be reached: no answer within %v", answerWithin), Cure: "see whether it is overloaded, or the network between", Lost: true}
+	return &HostError{Host: h.Name, Text: fmt.Sprintf("cannot be reached: no answer within %v", answerWithin), Cure: "see whether it is overloaded, what its login shell's startup files wait for, or the network between", Lost: true}
 }
 
 // sshFailed is the status of ssh where it did not get to run anything, where the

@@ -147,10 +147,7 @@ func needCNI(t *testing.T, name string) {
 		if cureOf(p) != built {
 			labtest.Tool(t, p, p)
 		}
-		if labtest.CI() {
-			t.Fatalf("%s is missing in CI: make cluster-binaries", p)
-		}
-		t.Skipf("no tool %s: make cluster-binaries", p)
+		labtest.Built(t, filepath.Join(BinDirs("")[0], p))
 	}
 }
 

@@ -80,6 +80,7 @@ func spec() Spec {
 // needCluster skips a test where something for a Kubernetes is missing.
 func needCluster(t *testing.T) {
 	t.Helper()
+	labtest.Turn(t, labtest.Clusters)
 	labtest.Root(t)
 	for _, f := range needs(spec()) {
 		labtest.Feature(t, f.Name, f.Probe())
