@@ -154,6 +154,7 @@ func ServiceProxies() []ServiceProxy {
 		{Name: "ebpf", Summary: "eBPF at the socket, as Cilium: what a program connects to a service goes to a backend from the start", Model: "Cilium v1.18.5 bpf/bpf_sock.c (__sock4_xlate_fwd, __sock4_xlate_rev), by own programs (bpf/service.c)"},
 		{Name: "xdp", Summary: "NodePorts by XDP in the driver, as Cilium for clients outside the cluster; all else by eBPF at the socket, as ebpf", Model: "Cilium v1.18.5 bpf/bpf_xdp.c (tail_lb_ipv4), bpf/lib/nodeport.h (nodeport_lb4, nodeport_rev_dnat_fwd_ipv4) with loadBalancer.acceleration=native, by own programs (bpf/nodeport.c), and bpf/bpf_sock.c"},
 		{Name: "antrea", Summary: "AntreaProxy with proxyAll: flows and a group for each service in Antrea's own Open vSwitch", Model: "Antrea v1.15 docs/design/ovs-pipeline.md (ServiceMark, ServiceLB, EndpointDNAT, SNATMark, SNAT), pkg/agent/route for NodePorts, set with ovs-ofctl"},
+		{Name: "ovn", Summary: "OVN's load balancers, one for each service and protocol, as OVN-Kubernetes makes them", Model: "OVN-Kubernetes docs/design and go-controller/pkg/ovn/controller/services (load balancers, their group and options), pkg/node (NodePorts in gateway mode local), set with ovn-nbctl"},
 	}
 }
 

@@ -78,6 +78,10 @@ type Network struct {
 	Wants []netns.Feature
 	// InKernel are features without which its packets are switched in user space.
 	InKernel []netns.Feature
+	// UserSpaceLoses are the datagrams in fragments that do not arrive where its packets are
+	// switched in user space: those between nodes where it has no InKernel, and all where a
+	// feature of it is missing.
+	UserSpaceLoses Fragments
 	// NoHostPaths says why a node cannot reach its pods; "" where it can.
 	NoHostPaths string
 	// NoServices says why rules on a node cannot carry out a service for its
@@ -146,6 +150,18 @@ func Pods() netip.Prefix { return netip.MustParsePrefix("10.244.0.0/16") }
 
 // Pods6 is the same for IPv6.
 func Pods6() netip.Prefix { return netip.MustParsePrefix("fd00:10:244::/48") }
+
+// Fragments says which datagrams that are longer than the MTU of pods do not arrive.
+type Fragments int
+
+const (
+	// NoFragments are lost: all of them arrive.
+	NoFragments Fragments = iota
+	// FloodsOfFragments are lost, those flat out. One by one they arrive.
+	FloodsOfFragments
+	// AllFragments are lost.
+	AllFragments
+)
 
 // OnTheWire is NoEncryption of networks whose pods are on the link themselves.
 const OnTheWire = "its pods are on the link themselves, and their packets do not pass the IP layer of their node"

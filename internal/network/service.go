@@ -63,6 +63,9 @@ type ServiceProxy struct {
 	// AtSockets carries services out for the programs in a cgroup, of the node self.
 	// What it gives is closed when the lab goes.
 	AtSockets func(cgroup *os.File, self Node, nodes []Node, services []Service) (ServiceUpdater, error)
+	// UserSpaceLoses are the datagrams to services, in fragments, that do not arrive where the
+	// network's packets are switched in user space.
+	UserSpaceLoses Fragments
 	// Refuses says why a network cannot have it; "" where it can. May be nil.
 	Refuses func(n Network) string
 	// Passed gives how many packets to a NodePort of a node, from other nodes, its programs at

@@ -57,6 +57,7 @@ func underPolicy(n network.Network) network.Network {
 	n.Name, n.Summary = n.Name+"-policy", n.Summary+", with a NetworkPolicy as conjunctive flows"
 	n.Policy, n.PodsAdded = true, policy
 	n.LeavesOut += "; fragments of datagrams, where its switch runs in user space: connection tracking loses them there"
+	n.UserSpaceLoses = network.AllFragments
 	n.Conflist = antreaPods(n)
 	return n
 }
@@ -93,6 +94,8 @@ func inMode(name, summary string, kernel ...netns.Feature) network.Network {
 		Needs:      append([]netns.Feature{netns.Veth(), dataplane.OVSTools(), dataplane.OVSCarries(kernel...)}, dataplane.RuleNeeds()...),
 		InKernel:   append(kernel[:len(kernel):len(kernel)], netns.OpenVSwitch()),
 		Plugins:    []string{"host-local"},
+
+		UserSpaceLoses: network.FloodsOfFragments,
 		Datapath: func(ctx context.Context) (string, error) {
 			return dataplane.OVSDescribe(ctx, dataplane.OVSDatapath(kernel...))
 		},

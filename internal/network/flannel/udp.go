@@ -32,6 +32,8 @@ func UDP() network.Network {
 		Encapsulation: "udp",
 		Overhead:      udpOverhead,
 		Needs:         []netns.Feature{netns.TUN()},
+
+		UserSpaceLoses: network.FloodsOfFragments,
 	}, func(ctx context.Context, self network.Node, nodes []network.Node) error {
 		if err := udpNode(ctx, self, nodes); err != nil {
 			return fmt.Errorf("%s on %s: %w", udpDevice, self.Name, err)

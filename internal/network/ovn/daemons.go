@@ -129,6 +129,24 @@ func (v ovn) central(ctx context.Context, remote string, address netip.Addr, top
 	return nil
 }
 
+// usesDatabases has a node of a zone find the northbound database of the zone's first where
+// that one has it.
+func (v ovn) usesDatabases(first ovn) error {
+	if err := os.MkdirAll(v.dir, 0o755); err != nil {
+		return err
+	}
+	return os.Symlink(first.socket(ovnNorthbound), v.socket(ovnNorthbound))
+}
+
+// hasDatabases reports whether a zone's databases are this node's.
+func (v ovn) hasDatabases() (bool, error) {
+	socket, err := os.Lstat(v.socket(ovnNorthbound))
+	if err != nil {
+		return false, err
+	}
+	return socket.Mode()&os.ModeSymlink == 0, nil
+}
+
 // socket is a database's, which only this machine's programs reach.
 func (v ovn) socket(database string) string { return filepath.Join(v.dir, database+".sock") }
 

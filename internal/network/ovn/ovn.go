@@ -76,7 +76,7 @@ func (m ovnMode) network(name string) network.Network {
 	n := network.Network{
 		Kind:       result.KindReal,
 		Name:       name,
-		NoServices: "its pods' packets pass Open vSwitch, and the lab gives OVN no load balancers",
+		NoServices: "its pods' packets pass Open vSwitch, where OVN's load balancers have them (service_proxies: [ovn])",
 		NoXDP:      "its pods' packets pass Open vSwitch, which sends answers past a program at the node's device",
 		Needs: []netns.Feature{
 			netns.Veth(), dataplane.OVSTools(), ovnTools(), dataplane.OVSCarries(m.tunnel...), dataplane.IPTablesTool(), netns.NFTables(), netns.Conntrack(),
@@ -95,6 +95,10 @@ func (m ovnMode) network(name string) network.Network {
 			}
 			return version + " over " + datapath, err
 		},
+	}
+	n.UserSpaceLoses = network.FloodsOfFragments
+	if m.policy {
+		n.UserSpaceLoses = network.AllFragments
 	}
 	if m.overlay() {
 		n.Encapsulation, n.Overhead = "geneve", ovnOverhead
@@ -161,6 +165,8 @@ func (m ovnMode) setUp(ctx context.Context, self network.Node, nodes []network.N
 		if err := v.central(ctx, remote, zone[0].Address.Addr(), topology); err != nil {
 			return fmt.Errorf("OVN's databases on %s: %w", self.Name, err)
 		}
+	} else if err := v.usesDatabases(nodeOVN(zone[0])); err != nil {
+		return err
 	}
 	if err := v.daemon("ovn-controller", o.Socket()); err != nil {
 		return err
@@ -206,7 +212,7 @@ func (m ovnMode) settled(ctx context.Context, self network.Node, nodes []network
 	}
 	v := nodeOVN(zone[0])
 	if m.policy {
-		if _, err := v.nbctl(ctx, ovnMembers(zone, nodes, pods)...); err != nil {
+		if _, err := v.nbctl(ctx, m.members(zone, nodes, pods)...); err != nil {
 			return err
 		}
 	}

@@ -65,7 +65,8 @@ func TestOVNPolicies(t *testing.T) {
 		"to-lport 1001 (arp || nd) && outport == @ingressDefaultDeny allow -- ":                                           1,
 		"to-lport 1001 ip4.src == $peers0002 && tcp && 1024 <= tcp.dst <= 65535 && outport == @policy0002 allow-related":  1,
 		"from-lport 1001 ip4.dst == $peers0000 && udp && 1024 <= udp.dst <= 65535 && inport == @policy0000 allow-related": 1,
-		" allow-related": 12,
+		"to-lport 1001 ip4.src == 169.254.169.5 && outport == @ingressDefaultDeny allow-related":                          1,
+		" allow-related": 13,
 	} {
 		if got := strings.Count(text, want); got != times {
 			t.Errorf("%q is there %d times, want %d, in %s", want, got, times, text)
@@ -79,17 +80,19 @@ func TestOVNMembers(t *testing.T) {
 	pods := []network.Pod{
 		{ID: "one", Node: 1, Address: netip.MustParseAddr("10.244.1.3")}, {ID: "two", Node: 2, Address: netip.MustParseAddr("10.244.2.3")},
 	}
+	const masquerade = `addresses="169.254.169.2",`
 	peers := `-- set Address_Set peers0000 addresses="198.18.0.1","10.244.1.2","198.18.0.2","10.244.2.2","10.244.1.3","10.244.2.3"`
 	for _, c := range []struct {
+		mode ovnMode
 		zone []network.Node
 		pods []network.Pod
 		want string
 	}{
-		{nodes, pods, peers + " -- pg-set-ports ingressDefaultDeny one two -- pg-set-ports egressDefaultDeny one two -- pg-set-ports policy0000 one two"},
-		{nodes[1:], pods, peers + " -- pg-set-ports ingressDefaultDeny two -- pg-set-ports egressDefaultDeny two -- pg-set-ports policy0000 two"},
-		{nodes[1:], nil, strings.TrimSuffix(peers, `,"10.244.1.3","10.244.2.3"`)},
+		{ovnMode{tunnel: geneveTunnel()}, nodes, pods, peers + " -- pg-set-ports ingressDefaultDeny one two -- pg-set-ports egressDefaultDeny one two -- pg-set-ports policy0000 one two"},
+		{ovnMode{}, nodes[1:], pods, strings.Replace(peers, "addresses=", masquerade, 1) + " -- pg-set-ports ingressDefaultDeny two -- pg-set-ports egressDefaultDeny two -- pg-set-ports policy0000 two"},
+		{ovnMode{}, nodes[1:], nil, strings.TrimSuffix(strings.Replace(peers, "addresses=", masquerade, 1), `,"10.244.1.3","10.244.2.3"`)},
 	} {
-		if got := strings.Join(ovnMembers(c.zone, nodes, c.pods), " "); got != c.want {
+		if got := strings.Join(c.mode.members(c.zone, nodes, c.pods), " "); got != c.want {
 			t.Errorf("%s\nwant %s", got, c.want)
 		}
 	}

@@ -48,6 +48,7 @@ func ovnPolicies(others int) []string {
 	args = append(args, ovnIngress(ovnDenyIngress, ovnAllowPriority, "(arp || nd)", "allow")...)
 	args = append(args, ovnEgress(ovnDenyEgress, ovnDenyPriority, "", "drop")...)
 	args = append(args, ovnEgress(ovnDenyEgress, ovnAllowPriority, "(arp || nd)", "allow")...)
+	args = append(args, ovnIngress(ovnDenyIngress, ovnAllowPriority, "ip4.src == "+ovnHairpin, "allow-related")...)
 	first, last := network.PolicyPorts()
 	for i := range others + 1 {
 		args = append(args, "--", "pg-add", ovnPolicy(i), "--", "create", "Address_Set", "name="+ovnPeers(i))
@@ -81,10 +82,13 @@ func ovnMatch(port, more string) string {
 	return more + " && " + port
 }
 
-// ovnMembers is ovn-nbctl's commands that put a zone's pods under all policies, and all nodes
+// members is ovn-nbctl's commands that put a zone's pods under all policies, and all nodes
 // and pods of the lab into the peers of the policy that allows.
-func ovnMembers(zone, nodes []network.Node, pods []network.Pod) []string {
+func (m ovnMode) members(zone, nodes []network.Node, pods []network.Pod) []string {
 	var peers []netip.Addr
+	if !m.overlay() { // what comes for NodePorts has this address
+		peers = append(peers, netip.MustParseAddr(ovnHostMasquerade))
+	}
 	for _, n := range nodes {
 		peers = append(peers, n.Address.Addr(), ovnManagementAddress(n))
 	}

@@ -32,6 +32,8 @@ func Sleeve() network.Network {
 		Needs:         []netns.Feature{netns.Veth(), netns.Bridge()},
 		Wants:         []netns.Feature{netns.BridgeNetfilter()},
 		Plugins:       []string{"host-local"},
+
+		UserSpaceLoses: network.FloodsOfFragments,
 	}
 	n.SetUp = func(ctx context.Context, self network.Node, nodes []network.Node) error {
 		if err := node(self, n.PodMTUOn(self), weavePcapIf); err != nil {

@@ -169,16 +169,34 @@ func unexplained(s dataset.Record) (float64, bool) {
 const tellLoss = 0.01
 
 func warnLoss(c *dataset.Dataset, a Answers) Warning {
-	var f finding
+	var f, fragments finding
 	for _, s := range a.Cells {
 		if s.Loss != nil && s.Loss.Value >= tellLoss {
 			f.add(s.Cell, s.Loss.Value, s.Loss.Value)
+			if inFragments(c.ByCell[s.Cell]) {
+				fragments.add(s.Cell, s.Loss.Value, s.Loss.Value)
+			}
 		}
 	}
 	if len(f.cells) == 0 {
 		return Warning{}
 	}
-	return Warning{Code: Loss, Cells: f.cells,
+	w := Warning{Code: Loss, Cells: f.cells,
 		Message: fmt.Sprintf("packets were lost in %s, most in %s: %.1f %%; a network that drops packets can look faster than its baseline", counted(len(f.cells), "cell"), named(f.worst), 100*f.value),
 		Cure:    "pace the stream (rate_bits_per_second) below the rate that arrives, and compare at equal loss"}
+	if n := len(fragments.cells); n > 0 {
+		w.Message += fmt.Sprintf("; %s sent datagrams in fragments, and those of incomplete ones fill the memory for fragments (net.ipv4.ipfrag_high_thresh) of the receiving pod or node for half a minute, so that later samples to it may lose theirs too", counted(n, "cell"))
+		w.Cure += ", or send datagrams that fit into the pods' MTU"
+	}
+	return w
+}
+
+// inFragments reports whether a cell's datagrams are longer than the MTU of its client.
+func inFragments(d *dataset.CellData) bool {
+	headers := 20.0 + 8 // IPv4 and UDP
+	if d.Cell.Family == "ipv6" {
+		headers = 40 + 8
+	}
+	mtu, known := actualMTU(d)
+	return known && d.Cell.Datagrams() && float64(d.Cell.MessageBytes) > mtu-headers
 }

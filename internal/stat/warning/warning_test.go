@@ -126,3 +126,25 @@ func TestWarnings(t *testing.T) {
 		})
 	}
 }
+
+// TestLossOfFragments: the warning names a loss of datagrams that travel in fragments.
+func TestLossOfFragments(t *testing.T) {
+	for _, c := range []struct {
+		workload string
+		mtu      float64
+		want     bool
+	}{{"udp_stream", 1450, true}, {"udp_stream", 1500, false}, {"tcp_stream", 1450, false}} {
+		samples := steady()
+		for i := range samples {
+			samples[i].Cell.Workload = c.workload
+			samples[i].Metrics["loss_ratio"], samples[i].Metrics["client_mtu_bytes"] = 0.03, c.mtu
+		}
+		w, ok := stat.Analyse(samples, dataset.Options{}).Warning(warning.Loss)
+		if !ok {
+			t.Fatal("no warning")
+		}
+		if said := strings.Contains(w.Message, "2 cells sent datagrams in fragments") && strings.Contains(w.Cure, "fit into the pods' MTU"); said != c.want {
+			t.Errorf("%s on %v: %q, %q", c.workload, c.mtu, w.Message, w.Cure)
+		}
+	}
+}

@@ -320,6 +320,10 @@ func servicesWereHit(t *testing.T, c *cluster, p network.ServiceProxy, least uin
 		wereHit(t, far, [][]string{{"ServiceMark", virtual}, {"ServiceLB", "tcp,", port}, {"EndpointDNAT", "udp,", chosen}, away})
 		return
 	}
+	if p.Name == "ovn" {
+		ovnBalancersWereHit(t, c, int(least))
+		return
+	}
 	if p.Name == "nftables" { // kube-proxy's rules have no counters
 		out, err := newRunner(t).Run(t.Context(), exec.Cmd{Argv: []string{"nft", "list", "table", "ip", "kube-proxy"}, NetNS: c.nodes[0].NS.Path})
 		if err != nil {
@@ -486,7 +490,7 @@ func TestManyServices(t *testing.T) {
 		switch {
 		case labtest.InVM() && p.AtSockets == nil && p.Name != "iptables":
 			services = 1000 // emulation takes ten times as long
-		case p.AtSockets != nil || p.Name == "iptables" || p.Name == "antrea":
+		case p.AtSockets != nil || p.Name == "iptables" || p.Name == "antrea" || p.Name == "ovn":
 			services = 10_000
 		}
 		began := time.Now()
@@ -517,6 +521,10 @@ func TestManyServices(t *testing.T) {
 			if want := len(c.services()); list != want {
 				t.Errorf("%d rules in the list of services, want %d", list, want)
 			}
+		case "ovn":
+			if got, want := len(balancers(t, c.nodes[0], "cluster")), services+1; got != want { // the measured one has TCP and UDP
+				t.Errorf("%d load balancers, want %d", got, want)
+			}
 		case "nftables":
 			out, err := newRunner(t).Run(t.Context(), exec.Cmd{Argv: []string{"nft", "list", "map", "ip", "kube-proxy", "service-ips"}, NetNS: c.nodes[0].NS.Path})
 			if err != nil {
@@ -546,7 +554,8 @@ func TestWhereServicesCannotBe(t *testing.T) {
 		{"hpc/singularity", "ebpf", "without Kubernetes"},
 		{"bridge", "antrea", "they are of the networks antrea/… alone"},
 		{"antrea/geneve", "iptables", "service_proxies: [antrea]"},
-		{"ovn/geneve", "nftables", "the lab gives OVN no load balancers"},
+		{"bridge", "ovn", "they are of the networks ovn/… alone"},
+		{"ovn/geneve", "nftables", "service_proxies: [ovn]"},
 		{"macvlan", "xdp", "a NodePort's packets reach a pod by its node"},
 		{"spiderpool/macvlan", "xdp", "answer past their node"},
 		{"antrea/geneve", "xdp", "past a program at the node's device"},

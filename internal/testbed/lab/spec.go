@@ -181,6 +181,9 @@ func (p *planner) support(c result.Cell) (client, server site, err error) {
 	if err := p.checkRules(n, c); err != nil {
 		return client, server, err
 	}
+	if err := p.checkFragments(n, c); err != nil {
+		return client, server, err
+	}
 	client, server, err = sites(c, n.HostNetwork)
 	if err != nil {
 		return client, server, err

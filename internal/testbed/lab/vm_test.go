@@ -47,6 +47,9 @@ func testsOfFeatures() []string {
 func testsInVM() []string {
 	all := append(testsOfFeatures(), "^TestEncryption$/^ipsec$", "^TestOVS", "^TestSockmap$/^"+vmName(sockmapByOVS)+"$")
 	for _, p := range catalog.ServiceProxies() {
+		if p.Name == "ovn" {
+			continue // as its networks
+		}
 		if p.Family != "" { // its first network shows it, in a minute
 			all = append(all, "^TestAServiceReachesAllItsBackends$/^"+p.Name+"$/^"+vmName(familyOf(p)[0])+"$")
 			continue
