@@ -53,6 +53,17 @@ func comparisons() []comparison {
 			},
 		}
 	}
+	datagrams := func(cpus string) comparison {
+		return comparison{
+			name: "UDP 64 B", metric: "packets_per_second", unit: "k packets/s", divisor: 1e3, better: 1, goal: 1.5, cpus: cpus,
+			contenders: []contender{
+				native(result.Cell{Workload: "udp_stream", MessageBytes: 64, Streams: 1}),
+				{"iperf3", result.Cell{Workload: "iperf3", Protocol: "udp", MessageBytes: 64, Streams: 1}, 1},
+				{"netperf", result.Cell{Workload: "netperf", Test: "UDP_STREAM", MessageBytes: 64}, 1},
+				{"sockperf", result.Cell{Workload: "sockperf", Test: "throughput", Protocol: "udp", MessageBytes: 64}, 1},
+			},
+		}
+	}
 	rr := func(name, workload, test, protocol string) comparison {
 		return comparison{
 			name: name, metric: "latency_mean_seconds", unit: "µs", divisor: 1e-6, better: -1, goal: 1.02, cpus: result.CPUsSame,
@@ -66,15 +77,8 @@ func comparisons() []comparison {
 	return []comparison{
 		stream(1472),
 		stream(65536),
-		{
-			name: "UDP 64 B", metric: "packets_per_second", unit: "k packets/s", divisor: 1e3, better: 1, goal: 1.5, cpus: result.CPUsApart,
-			contenders: []contender{
-				native(result.Cell{Workload: "udp_stream", MessageBytes: 64, Streams: 1}),
-				{"iperf3", result.Cell{Workload: "iperf3", Protocol: "udp", MessageBytes: 64, Streams: 1}, 1},
-				{"netperf", result.Cell{Workload: "netperf", Test: "UDP_STREAM", MessageBytes: 64}, 1},
-				{"sockperf", result.Cell{Workload: "sockperf", Test: "throughput", Protocol: "udp", MessageBytes: 64}, 1},
-			},
-		},
+		datagrams(result.CPUsSame),
+		datagrams(result.CPUsApart),
 		rr("TCP_RR 64 B", "tcp_rr", "TCP_RR", "tcp"),
 		rr("UDP_RR 64 B", "udp_rr", "UDP_RR", "udp"),
 		{

@@ -160,9 +160,9 @@ type run struct {
 	// tools caches which tools a place has, by place.
 	tools map[string]map[string]string
 	// idles is what the probes read while nothing was measured, absent what they
-	// cannot read here.
-	idles  idles
-	absent []string
+	// cannot read here. loops is how fast the machines of a block are without such a window.
+	idles, loops idles
+	absent       []string
 	// saying guards absent, which samples of one round add to.
 	saying sync.Mutex
 	// left is how many samples are still planned, at the most.

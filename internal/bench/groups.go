@@ -79,7 +79,7 @@ func (r *run) group(ctx context.Context, switcher testbed.Grouper) error {
 	if err != nil {
 		return err
 	}
-	r.blocksRun, r.idles = 0, idles{}
+	r.blocksRun, r.idles, r.loops = 0, idles{}, idles{}
 	return r.blocks(ctx)
 }
 

@@ -20,6 +20,10 @@ import (
 // together.
 const DefaultIdleWindow = 300 * time.Millisecond
 
+// speedPatience is how long a machine may take to time its loop. It is short, because a
+// stopped end has to fail its sample within seconds.
+const speedPatience = time.Second
+
 // idles are the readings of one block, by machine.
 type idles struct {
 	block    int
@@ -37,18 +41,74 @@ func machine(p testbed.Place) string {
 
 // idle reads the machines of both ends unless this block has them already.
 func (r *run) idle(ctx context.Context, block int, ends testbed.Ends) {
-	if r.idles.block != block || r.idles.readings == nil {
-		r.idles = idles{block: block, readings: map[string]agent.IdleResult{}}
+	r.idles.of(block)
+	for _, reading := range r.readIdle(ctx, r.idles.readings, ends, cmp.Or(r.IdleWindow, DefaultIdleWindow), r.WithoutProbes) {
+		for _, why := range reading.Absent {
+			r.missing(why)
+		}
 	}
+}
+
+// of makes the readings those of a block.
+func (i *idles) of(block int) {
+	if i.block != block || i.readings == nil {
+		*i = idles{block: block, readings: map[string]agent.IdleResult{}}
+	}
+}
+
+// speeds times the loop of probe.Loop on the machines of sliced samples, in a block that has
+// no idle window for them: it takes some milliseconds, and shows a machine that changes its
+// speed between blocks. A machine that does not answer has no speed in this block.
+func (r *run) speeds(ctx context.Context, block int, tries []*slicedTry) {
+	if r.noProbes() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, speedPatience)
+	defer cancel()
+	r.loops.of(block)
+	for _, t := range tries {
+		if t.err == nil {
+			r.readIdle(ctx, r.loops.readings, t.ends, time.Millisecond, probe.Names())
+		}
+	}
+}
+
+// noteSpeed records how long the loop took on the machines of a sample, unless an idle window
+// has that.
+func (r *run) noteSpeed(s *result.Sample, ends testbed.Ends) {
+	for _, end := range []struct {
+		name  string
+		place testbed.Place
+	}{{result.ClientNode, ends.Client}, {result.ServerNode, ends.Server}} {
+		if end.place.Agent == nil || s.Probes[end.name+result.IdleSuffix] != nil {
+			continue
+		}
+		seconds, known := r.loops.readings[machine(end.place)].Probes[probe.LoopSeconds]
+		if !known {
+			continue
+		}
+		if s.Probes == nil {
+			s.Probes, s.Machines = map[string]map[string]float64{}, map[string]string{}
+		}
+		s.Probes[end.name+result.IdleSuffix] = map[string]float64{probe.LoopSeconds: seconds}
+		s.Machines[end.name] = machine(end.place)
+	}
+}
+
+// readIdle reads the machines of both ends that are not known yet, at the same time, and gives
+// what it read.
+func (r *run) readIdle(ctx context.Context, known map[string]agent.IdleResult, ends testbed.Ends, window time.Duration, without []string) []agent.IdleResult {
 	type answer struct {
 		machine string
 		idle    agent.IdleResult
 	}
-	window := cmp.Or(r.IdleWindow, DefaultIdleWindow)
 	answers, asked := make(chan answer, 2), map[string]bool{}
 	for _, p := range []testbed.Place{ends.Client, ends.Server} {
+		if p.Agent == nil {
+			continue
+		}
 		id := machine(p)
-		if _, known := r.idles.readings[id]; known || asked[id] {
+		if _, has := known[id]; has || asked[id] {
 			continue
 		}
 		asked[id] = true
@@ -56,19 +116,19 @@ func (r *run) idle(ctx context.Context, block int, ends testbed.Ends) {
 			ctx, cancel := context.WithTimeout(ctx, window+patience)
 			defer cancel()
 			a := answer{machine: id}
-			if err := p.Agent.Call(ctx, agent.MethodIdle, agent.IdleParams{Window: window, WithoutProbes: r.WithoutProbes}, &a.idle); err != nil {
+			if err := p.Agent.Call(ctx, agent.MethodIdle, agent.IdleParams{Window: window, WithoutProbes: without}, &a.idle); err != nil {
 				a.idle = agent.IdleResult{Doubts: []string{err.Error()}}
 			}
 			answers <- a
 		}()
 	}
+	var read []agent.IdleResult
 	for range asked {
 		a := <-answers
-		r.idles.readings[a.machine] = a.idle
-		for _, why := range a.idle.Absent {
-			r.missing(why)
-		}
+		known[a.machine] = a.idle
+		read = append(read, a.idle)
 	}
+	return read
 }
 
 // probes records what was read at both ends and while nothing was measured,

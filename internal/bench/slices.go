@@ -83,10 +83,14 @@ func (r *run) batch(ctx context.Context, slots []plan.Slot) error {
 		for i, slot := range slots {
 			tries[i] = &slicedTry{try: r.prepare(ctx, slot), slot: slot}
 		}
+		explains := r.explains(slots[0].Block)
+		if !explains {
+			r.speeds(ctx, slots[0].Block, tries)
+		}
 		for _, machine := range byMachine(tries) {
 			r.measureBatch(ctx, machine)
 		}
-		if r.explains(slots[0].Block) {
+		if explains {
 			r.explainBatch(ctx, tries)
 		}
 		if ctx.Err() != nil {
@@ -96,6 +100,9 @@ func (r *run) batch(ctx context.Context, slots []plan.Slot) error {
 		var ends error // why the run ends after this batch
 		for _, t := range tries {
 			t.finish()
+			if t.err == nil {
+				r.noteSpeed(&t.sample, t.ends)
+			}
 			if isLost(t.err) && !r.KeepGoing {
 				ends = cmp.Or(ends, t.err)
 				continue // what was measured at the same time is recorded

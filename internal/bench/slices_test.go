@@ -23,7 +23,7 @@ func TestSlicedRunMeasuresThePlan(t *testing.T) {
 	if _, err := Run(t.Context(), sliced(options(t, fake, store))); err != nil {
 		t.Fatal(err)
 	}
-	explained := map[int]int{}
+	explained, loops := map[int]int{}, map[int]float64{}
 	if got := finals(store.records); len(got) != 9 {
 		t.Errorf("%d samples came to an end, want 9: %v", len(got), got)
 	}
@@ -45,7 +45,14 @@ func TestSlicedRunMeasuresThePlan(t *testing.T) {
 			if s.Explaining.Metrics["transactions_per_second"] <= 0 || len(s.Probes) == 0 {
 				t.Errorf("%s: explaining %+v, probes %v", s.ID, s.Explaining, s.Probes)
 			}
+		} else if len(s.Probes) != 2 || len(s.Probes[result.ClientNode+result.IdleSuffix]) != 1 {
+			t.Errorf("%s: probes %v, want the loop's time alone", s.ID, s.Probes)
 		}
+		loop := s.Probes[result.ClientNode+result.IdleSuffix]["cpu_loop_seconds"]
+		if was, known := loops[s.Block]; loop <= 0 || known && was != loop {
+			t.Errorf("%s: the loop took %v s, and %v s in the same block", s.ID, loop, was)
+		}
+		loops[s.Block] = loop
 	}
 	if explained[1] == 0 || explained[2] != 0 || explained[3] == 0 {
 		t.Errorf("explaining windows by block: %v, want them in blocks 1 and 3", explained)

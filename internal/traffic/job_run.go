@@ -106,7 +106,7 @@ func (j *Job) work(fds []int) (report JobReport, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err = own(0, j.run.cpus); err != nil {
+		if err = j.run.own(0); err != nil {
 			return
 		}
 		k := newRank(j.run, j.cfg, fds)

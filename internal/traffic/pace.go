@@ -54,18 +54,3 @@ func (p *pacer) sleep(now int64, n int) {
 	}
 	sleepUntil(next)
 }
-
-// restTime is how long the receiver of one stream rests, restLimit the longest
-// rest where there are many.
-const (
-	restTime  = 100 * time.Microsecond
-	restLimit = 2 * time.Millisecond
-)
-
-// restOf is how long, in nanoseconds, a receiver that has read all there was of a
-// stream flat out lets more gather. One that waits inside the kernel is woken for
-// each packet, by the sender, whose CPU is the one that is full
-// (docs/traffic.md). Many streams rest longer, as each has less to read.
-func restOf(cfg Config) int64 {
-	return int64(min(restTime*time.Duration(cfg.Streams), restLimit))
-}

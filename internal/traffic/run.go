@@ -129,7 +129,7 @@ func (r *run) do(ctx context.Context, workers []worker, main *window, h Hooks) (
 		threads.Add(1)
 		go func() {
 			defer threads.Done()
-			if err := own(i, r.cpus); err != nil {
+			if err := r.own(i); err != nil {
 				r.fail(err)
 				return
 			}

@@ -35,7 +35,7 @@ func (s *Server) runSliced(ctx context.Context) (Report, error) {
 	var threads sync.WaitGroup
 	for i, w := range servers {
 		threads.Go(func() {
-			err := own(i, r.cpus)
+			err := r.own(i)
 			if err == nil {
 				err = w.thread().onThread()
 			}
@@ -104,7 +104,7 @@ func (s *Server) openSliced(ctx context.Context) (servers []sliceServer, release
 	clocks := r.serverClocks()
 	for i, fd := range fds {
 		var w sliceServer
-		conn := sliceConn{run: r, fd: fd}
+		conn := newSliceConn(r, fd)
 		if i == 0 {
 			conn.shared = clocks
 		}

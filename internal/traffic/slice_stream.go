@@ -35,6 +35,11 @@ type sliceConn struct {
 	fd     int
 	answer [answerBytes]byte
 	infos  [2]*unix.TCPInfo
+	pauses rests
+}
+
+func newSliceConn(r *run, fd int) sliceConn {
+	return sliceConn{run: r, fd: fd, pauses: rests{fd: fd, longest: r.rest}}
 }
 
 func (c *sliceConn) interrupt() { shut(c.fd) }
@@ -126,9 +131,10 @@ func (c *sliceConn) burst(buf []byte, until int64, mark byte) (int64, error) {
 	return bytes + int64(len(buf)), err
 }
 
-// drain reads until a mark and gives the number of bytes. Where rest is above 0
-// it lets more gather before it reads on.
-func (c *sliceConn) drain(buf []byte, rest int64) (bytes int64, mark byte, err error) {
+// drain reads until a mark and gives the number of bytes. It lets more gather before it
+// reads on, unless both ends share one CPU.
+func (c *sliceConn) drain(buf []byte) (bytes int64, mark byte, err error) {
+	gathers := c.restsInSlices()
 	p, size := unsafe.Pointer(&buf[0]), len(buf)
 	for {
 		n, errno := recv(c.fd, p, size, 0)
@@ -144,20 +150,15 @@ func (c *sliceConn) drain(buf []byte, rest int64) (bytes int64, mark byte, err e
 		if mark := buf[n-1]; mark != 0 {
 			return bytes, mark, nil
 		}
-		if rest > 0 && n < streamRest {
-			sleepUntil(nanotime() + rest)
+		if gathers && n < streamRest {
+			c.pauses.rest(nanotime())
 		}
 	}
 }
 
-// rest is how long a receiver lets bytes gather: not at all where both ends share
-// one CPU, as nobody is woken there while the other sends.
-func (r *run) sliceRest() int64 {
-	if r.cfg.Placement == CPUsSame {
-		return 0
-	}
-	return r.rest
-}
+// restsInSlices reports whether a receiver lets bytes gather: not where both ends share one
+// CPU, as nobody is woken there while the other sends.
+func (r *run) restsInSlices() bool { return r.cfg.Placement != CPUsSame }
 
 // tcpSliceSender is the driving end of a stream to the server.
 type tcpSliceSender struct {
@@ -166,7 +167,7 @@ type tcpSliceSender struct {
 }
 
 func newTCPSliceSender(r *run, fd int) *tcpSliceSender {
-	return &tcpSliceSender{sliceConn{run: r, fd: fd}, make([]byte, r.cfg.MessageBytes)}
+	return &tcpSliceSender{newSliceConn(r, fd), make([]byte, r.cfg.MessageBytes)}
 }
 
 func (s *tcpSliceSender) slice(leadIn, length time.Duration, out *Slice) error {
@@ -233,7 +234,7 @@ type tcpSliceReceiver struct {
 }
 
 func newTCPSliceReceiver(r *run, fd int) *tcpSliceReceiver {
-	return &tcpSliceReceiver{sliceConn{run: r, fd: fd}, make([]byte, max(streamBuffer, r.cfg.MessageBytes))}
+	return &tcpSliceReceiver{newSliceConn(r, fd), make([]byte, max(streamBuffer, r.cfg.MessageBytes))}
 }
 
 // order has the server send for a time, and takes what it sends.
@@ -244,7 +245,7 @@ func (s *tcpSliceReceiver) order(length time.Duration, mark byte) (bytes int64, 
 	if err := s.writeWhole(o[:]); err != nil {
 		return 0, err
 	}
-	bytes, _, err = s.drain(s.buf, s.sliceRest())
+	bytes, _, err = s.drain(s.buf)
 	return bytes, err
 }
 
@@ -304,7 +305,7 @@ func (s *tcpSink) work() error {
 		if err := s.park(s.fd); err != nil {
 			return err
 		}
-		bytes, _, err := s.drain(s.buf, s.sliceRest())
+		bytes, _, err := s.drain(s.buf)
 		if err != nil {
 			return s.ended(err)
 		}

@@ -132,8 +132,8 @@ func (s *udpSliceSink) work() error {
 		if s.packets > s.batch {
 			s.read = nanotime()
 		}
-		if rest := s.sliceRest(); n < len(s.msgs) && rest > 0 {
-			sleepUntil(now + rest)
+		if n < len(s.msgs) && s.restsInSlices() {
+			s.pauses.rest(now)
 		}
 	}
 	return nil

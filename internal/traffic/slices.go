@@ -158,7 +158,7 @@ func (d *Slicer) OpenTime() time.Duration { return d.opened }
 
 // serve is the life of one thread.
 func (d *Slicer) serve(t *sliceThread, index int) {
-	err := own(index, d.run.cpus)
+	err := d.run.own(index)
 	if err == nil {
 		err = t.end.thread().onThread()
 	}

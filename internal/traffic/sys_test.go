@@ -46,6 +46,45 @@ func TestBatchesWithoutRights(t *testing.T) {
 	}
 }
 
+// TestScheduling: ends of round trips on chosen CPUs keep the kernel's policy, all others work
+// in batches. Where the scheduler chooses the CPUs, nothing changes.
+func TestScheduling(t *testing.T) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		t.Fatal(err)
+	}
+	cpu := 0
+	for !set.IsSet(cpu) {
+		cpu++
+	}
+	for _, c := range []struct {
+		test string
+		cpus []int
+		want uint32
+	}{
+		{TCPRR, []int{cpu}, unix.SCHED_NORMAL},
+		{UDPRR, []int{cpu}, unix.SCHED_NORMAL},
+		{TCPCRR, []int{cpu}, unix.SCHED_BATCH},
+		{TCPStream, []int{cpu}, unix.SCHED_BATCH},
+		{UDPStream, []int{cpu}, unix.SCHED_BATCH},
+		{TCPStream, nil, unix.SCHED_NORMAL},
+	} {
+		var attr *unix.SchedAttr
+		done := make(chan error)
+		go func() {
+			r := &run{cfg: Config{Test: c.test}, cpus: c.cpus}
+			err := r.own(0)
+			if err == nil {
+				attr, err = unix.SchedGetAttr(0, 0)
+			}
+			done <- err
+		}()
+		if err := <-done; err != nil || attr.Policy != c.want {
+			t.Errorf("%s on CPUs %v: policy %v, want %d (%v)", c.test, c.cpus, attr, c.want, err)
+		}
+	}
+}
+
 // TestAWideWindowIsKept: a socket that has a wide receive buffer by its namespace's
 // net.ipv4.tcp_rmem gets no narrower one where it may not ask for one beyond
 // net.core.rmem_max.
@@ -55,15 +94,40 @@ func TestAWideWindowIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	wideWindow(fd)
+	wideWindow(fd, windowBytes)
 	first, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
 	if err != nil || first < windowBytes {
 		t.Skipf("a buffer of %d bytes is not wide (%v)", first, err)
 	}
-	if err := withoutRights(func() error { wideWindow(fd); return nil }); err != nil {
+	if err := withoutRights(func() error { wideWindow(fd, windowBytes); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if now, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF); err != nil || now != first {
 		t.Errorf("the buffer has %d bytes, had %d (%v)", now, first, err)
+	}
+}
+
+// TestANarrowWindowIsLeftToTheKernel: where a socket may not have the buffer that is wanted, it
+// asks for none, because the kernel widens no buffer that was asked for.
+func TestANarrowWindowIsLeftToTheKernel(t *testing.T) {
+	const tooWide = 1 << 30
+	if allowed := allowedBuffer(tooWide); allowed == 0 || allowed >= tooWide {
+		t.Skipf("this machine allows a receive buffer of %d bytes", allowed)
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := withoutRights(func() error { wideWindow(fd, tooWide); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	const bufLock, receiveLocked = 72, 2 // SO_BUF_LOCK and SOCK_RCVBUF_LOCK, socket(7)
+	locks, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, bufLock)
+	if err != nil {
+		t.Skipf("kernel has no SO_BUF_LOCK: %v", err) // before 5.14
+	}
+	if locks&receiveLocked != 0 {
+		t.Error("the kernel may not widen the receive buffer any more")
 	}
 }

@@ -163,10 +163,11 @@ type tcpReceiver struct {
 	buf    []byte
 	bytes  int64
 	series series
+	pauses rests
 }
 
 func newTCPReceiver(r *run, fd int) *tcpReceiver {
-	return &tcpReceiver{run: r, fd: fd, buf: make([]byte, max(streamBuffer, r.cfg.MessageBytes)), series: newSeries(r.cfg.Window)}
+	return &tcpReceiver{run: r, fd: fd, pauses: rests{fd: fd, longest: r.rest}, buf: make([]byte, max(streamBuffer, r.cfg.MessageBytes)), series: newSeries(r.cfg.Window)}
 }
 
 func (s *tcpReceiver) work() error {
@@ -188,7 +189,7 @@ func (s *tcpReceiver) work() error {
 				s.series.add(now-begin, int64(n))
 			}
 			if n < streamRest && s.cfg.RateBitsPerSecond == 0 {
-				sleepUntil(now + s.rest)
+				s.pauses.rest(now)
 			}
 		case errno == 0 || errno == unix.ECONNRESET:
 			if begin == 0 || now < end {

@@ -39,6 +39,7 @@ type udpReceiver struct {
 	transit, jitter       float64
 	oneWay                *recorder
 	series                series
+	pauses                rests
 	// onMark is called for a mark of a sliced run, after all that came before it.
 	onMark func(number uint64)
 }
@@ -46,7 +47,7 @@ type udpReceiver struct {
 const groControl = 32 // room for one control message with an int
 
 func newUDPReceiver(r *run, fd, index int) (*udpReceiver, error) {
-	s := &udpReceiver{run: r, fd: fd, index: index, reverse: roles(r.cfg)[index] == download, series: newSeries(r.cfg.Window), token8: binary.LittleEndian.Uint64(r.token[:]), transit: math.NaN()}
+	s := &udpReceiver{run: r, fd: fd, index: index, pauses: rests{fd: fd, longest: r.rest}, reverse: roles(r.cfg)[index] == download, series: newSeries(r.cfg.Window), token8: binary.LittleEndian.Uint64(r.token[:]), transit: math.NaN()}
 	size := max(r.cfg.MessageBytes, 2*markBytes)
 	if r.cfg.UDPGSO {
 		size = 64 << 10
@@ -89,7 +90,7 @@ func (s *udpReceiver) work() error {
 				s.take(i, now)
 			}
 			if n < len(s.msgs) && s.cfg.RateBitsPerSecond == 0 {
-				sleepUntil(now + s.rest)
+				s.pauses.rest(now)
 			}
 		} else if !temporary(errno) {
 			if s.begin != 0 && now >= s.end {
