@@ -2,10 +2,12 @@ package main
 
 import (
 	"archive/tar"
+	"bytes"
 	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,6 +67,57 @@ func unpack(packed io.Reader, folder string) error {
 			return err
 		}
 	}
+}
+
+// pack packs a result directory, without its report, as a recorded result.
+func pack(result, to string) (err error) {
+	if _, err := os.Stat(filepath.Join(result, "samples.jsonl")); err != nil {
+		return fmt.Errorf("%s is no result directory: %w", result, err)
+	}
+	var packed bytes.Buffer
+	z, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	files := tar.NewWriter(z)
+	for _, name := range []string{"campaign.yaml", "environment.json", "plan.json", "samples.jsonl", "raw"} {
+		err := filepath.WalkDir(filepath.Join(result, name), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || !entry.Type().IsRegular() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			inside, err := filepath.Rel(result, path)
+			if err != nil {
+				return err
+			}
+			if err := files.WriteHeader(&tar.Header{Name: inside, Mode: 0o644, Size: int64(len(text)), Format: tar.FormatPAX}); err != nil {
+				return err
+			}
+			_, err = files.Write(text)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(files.Close(), z.Close()); err != nil {
+		return err
+	}
+	return os.WriteFile(to, packed.Bytes(), 0o644)
+}
+
+// replaceOutput is a page with another text in its only block of output.
+func replaceOutput(page, text string) (string, error) {
+	const begin, end = "\n```text\n", "\n```\n"
+	before, rest, is := strings.Cut(page, begin)
+	_, after, ends := strings.Cut(rest, end)
+	if !is || !ends || strings.Contains(after, begin) {
+		return "", errors.New("want one block of output, between ```text and ```")
+	}
+	return before + begin + strings.TrimSpace(text) + end + after, nil
 }
 
 // refresh is a page with the outputs of its commands as they are now: in each block of

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -164,5 +165,54 @@ func TestRefresh(t *testing.T) {
 	}
 	if _, err := refresh("```console\n$ ls\na\n```\n", run); err == nil {
 		t.Error("the output of another program passes")
+	}
+}
+
+// TestPackedResult: what is packed is what is unpacked, and only a result directory is.
+func TestPackedResult(t *testing.T) {
+	unpacked(t)
+	if err := pack(latest, "again.tar.gz"); err != nil {
+		t.Fatal(err)
+	}
+	packed, err := os.ReadFile("again.tar.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unpack(bytes.NewReader(packed), "again"); err != nil {
+		t.Fatal(err)
+	}
+	files := 0
+	err = filepath.WalkDir(latest, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		have, err := os.ReadFile(filepath.Join("again", path))
+		files++
+		if err == nil && !bytes.Equal(have, want) {
+			t.Errorf("%s has changed", path)
+		}
+		return err
+	})
+	if err != nil || files < 5 {
+		t.Errorf("%d files: %v", files, err)
+	}
+	if err := pack(t.TempDir(), "empty.tar.gz"); err == nil {
+		t.Error("an empty folder was packed")
+	}
+}
+
+func TestReplaceOutput(t *testing.T) {
+	page, err := replaceOutput("a\n```text\nold\n\nlines\n```\nb\n", "new\n")
+	if want := "a\n```text\nnew\n```\nb\n"; err != nil || page != want {
+		t.Errorf("%q, %v", page, err)
+	}
+	for _, page := range []string{"", "\n```text\nno end", "\n```text\na\n```\n\n```text\nb\n```\n"} {
+		if _, err := replaceOutput(page, "new"); err == nil {
+			t.Errorf("%q has one output", page)
+		}
 	}
 }

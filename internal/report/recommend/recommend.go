@@ -134,7 +134,7 @@ func costOfError(d *report.Document, r rank.Recommendation) []string {
 		return []string{fmt.Sprintf("On the second, %s, the job runs at %s of that speed.", d.Option(next.Option), report.Ratio(*next.Behind))}
 	case r.Sure:
 		next := r.Others[0]
-		return []string{fmt.Sprintf("The second, %s, gives %s of it.", d.Option(next.Option), report.Ratio(*next.Behind))}
+		return []string{fmt.Sprintf("The second, %s, reaches %s of the first.", d.Option(next.Option), report.Ratio(*next.Behind))}
 	case r.LossAtMost == nil:
 		return []string{"What you lose if this is wrong is unknown: an estimate needs 2 blocks of each network."}
 	case r.Job != nil:

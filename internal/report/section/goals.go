@@ -256,7 +256,7 @@ func placementSentence(d *report.Document) []string {
 	case len(placed) != 1:
 		return nil
 	case placed[result.CPUsSame]:
-		return []string{"Both ends ran on one CPU: this is the cost of the path, without wake-ups and without a second CPU sharing the work."}
+		return []string{"Both ends ran on one CPU: neither was woken on another CPU, and no second CPU shared their work."}
 	case placed[result.CPUsApart]:
 		return []string{"Each end ran on a CPU of its own: wake-ups of the other CPU are in these figures, and both CPUs shared the work."}
 	}
