@@ -6,8 +6,8 @@
 #   fuzz.sh all       run each for FUZZTIME (10m unless set), FUZZ_BESIDE (1 unless set)
 #                     of them at the same time
 #   fuzz.sh one PACKAGE NAME  run one of them for FUZZTIME
-#   fuzz.sh rotation  run some of them for FUZZTIME (10s unless set), within
-#                     FUZZ_SECONDS (120 unless set) with their builds. Each day begins
+#   fuzz.sh rotation  run two of them for FUZZTIME (1m unless set), within
+#                     FUZZ_SECONDS (300 unless set) with their builds. Each day begins
 #                     with the next ones, so that all get their turn.
 #
 # FUZZ_DAY sets the day that the rotation uses (days since 1970). Every line of the
@@ -70,7 +70,7 @@ one)
 	fuzz "$2" "$3" "${FUZZTIME:-10m}" 0
 	;;
 rotation)
-	limit=${FUZZ_SECONDS:-120} each=4
+	limit=${FUZZ_SECONDS:-300} each=2
 	day=${FUZZ_DAY:-$(($(date +%s) / 86400))}
 	first=$((day * each % ${#all[@]}))
 	for ((i = 0; i < each && i < ${#all[@]}; i++)); do
@@ -80,7 +80,7 @@ rotation)
 			printf 'out of time\t0 executions\t0 s\t%s\n' "$t"
 			continue
 		fi
-		fuzz ${t% *} ${t#* } "${FUZZTIME:-10s}" "$left"
+		fuzz ${t% *} ${t#* } "${FUZZTIME:-1m}" "$left"
 	done
 	;;
 *)

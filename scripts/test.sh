@@ -2,10 +2,11 @@
 # What `make test` runs once all is installed: every test, side by side as far as they do
 # not disturb each other.
 #
-# - Packages whose tests need nothing of the kernel run two at a time.
-# - Those that build labs or need something of the kernel run one after the other, after them.
+# - The tests of internal/cli, which wait for labs and hosts half of their time, run beside all others.
+# - The other packages run one after the other: first those whose tests need nothing of the
+#   kernel, then those that build labs.
 # - Tests that change the machine itself, whose names end in ChangesMachine, run while no other does.
-# - The tests in the virtual machine run beside both, at the lowest priority.
+# - The tests in the virtual machine run beside both, at the lowest priority (nice 19).
 # - The programs of a Kubernetes, which take minutes of all CPUs where they are not in the
 #   cache, are built in time that all of these leave idle (SCHED_IDLE). Cilium's take as long
 #   as all others: `make test-all` builds them, and `make test` uses them where they are built.
@@ -37,11 +38,12 @@ built() {
 	echo "make test: waited $((SECONDS - begin)) s for them"
 }
 
-mapfile -t machine < <(having 'labtest\.(Root|Feature)\(')
+commands=./internal/cli
+mapfile -t machine < <(having 'labtest\.(Root|Feature)\(' | grep -vxF "$commands")
 mapfile -t in_vm < <(having '^func Test[A-Za-z0-9]*InVM\(')
 mapfile -t in_clusters < <(having '^func Test[A-Za-z0-9]*InCluster\(')
 mapfile -t pure < <(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' ./... |
-	sed "/^\$/d; s|^$PWD|.|" | sort -u | comm -23 - <(printf '%s\n' "${machine[@]}"))
+	sed "/^\$/d; s|^$PWD|.|" | sort -u | comm -23 - <(printf '%s\n' "${machine[@]}" "$commands" | sort))
 
 mapfile -t alone < <(having '^func Test[A-Za-z0-9]*ChangesMachine\(')
 # processors prints the time that all processors had so far, and how much of it was idle.
@@ -63,6 +65,19 @@ beside() {
 	run -p 1 -run 'InVM$' "${in_vm[@]}"
 }
 
+# side_by_side runs internal/cli beside all other packages.
+side_by_side() {
+	local left='InCluster$|InVM$|ChangesMachine$' second
+	set -m
+	run -skip "$left" "$commands" >bin/commands.json &
+	second=$!
+	others+=" $second"
+	set +m
+	run -p 1 -skip "$left" "${pure[@]}" "${machine[@]}"
+	wait "$second"
+	cat bin/commands.json
+}
+
 {
 	building= others=
 	trap 'for job in $building $others; do kill -- "-$job" 2>/dev/null || true; done' EXIT
@@ -76,13 +91,13 @@ beside() {
 		building=$!
 	fi
 	beside >bin/beside.json &
-	others=$!
+	in_vm_tests=$!
+	others=$in_vm_tests
 	set +m
 
-	stage "packages without labs" run -p 2 -skip 'InCluster$|InVM$|ChangesMachine$' "${pure[@]}"
-	stage "packages with labs" run -p 1 -skip 'InCluster$|InVM$|ChangesMachine$' "${machine[@]}"
+	stage "tests side by side" side_by_side
 	stage "tests that run alone" run -p 1 -run 'ChangesMachine$' "${alone[@]}"
-	wait "$others"
+	wait "$in_vm_tests"
 	others=
 	cat bin/beside.json
 	built

@@ -51,11 +51,12 @@ func Long(t testing.TB) {
 // Part is a part of the long tests that `make test` runs. In CI the parts take turns.
 type Part string
 
-// Clusters are the tests in a real Kubernetes, and Studies those of the studies, of published
-// tools and in the virtual machine.
+// Clusters are the tests in a real Kubernetes, Studies those of the studies and of published
+// tools, and Machines those with hosts over SSH and in the virtual machine.
 const (
 	Clusters Part = "clusters"
 	Studies  Part = "studies"
+	Machines Part = "machines"
 )
 
 func (p Part) skipped() string {
@@ -64,7 +65,7 @@ func (p Part) skipped() string {
 
 // OfAnotherRun reports whether that is why Long or Turn skip a test: the machine lacks nothing.
 func OfAnotherRun(reason string) bool {
-	return reason == longReason || reason == Clusters.skipped() || reason == Studies.skipped()
+	return reason == longReason || reason == Clusters.skipped() || reason == Studies.skipped() || reason == Machines.skipped()
 }
 
 // Turn skips a test of a part in a run of CI that has another one (CNIBENCH_TURN, which .ci/run

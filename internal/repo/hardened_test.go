@@ -85,7 +85,7 @@ func TestFuzzTargetsAreBounded(t *testing.T) {
 // The rotation of enough days has run every target.
 func TestFuzzRotationReachesEveryTarget(t *testing.T) {
 	want := fuzzTargets(t)
-	days := len(want)/4 + 1
+	days := len(want)/2 + 1
 	for day := range days {
 		res, err := script(t, map[string]string{"go": "exit 0"}, []string{"FUZZ_DAY=" + strconv.Itoa(day)}, "fuzz.sh", "rotation")
 		if err != nil {

@@ -86,7 +86,7 @@ func ForTests(t testing.TB) Machine {
 
 func machineFor(t testing.TB, fetch fetcher) Machine {
 	t.Helper()
-	labtest.Turn(t, labtest.Studies)
+	labtest.Turn(t, labtest.Machines)
 	labtest.Root(t)
 	labtest.Tool(t, Qemu, QemuPackage)
 	labtest.Tool(t, busybox, "busybox-static")
