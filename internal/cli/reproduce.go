@@ -54,9 +54,10 @@ func reproduceCommand(stdout, stderr io.Writer) *cobra.Command {
 		Use:   "reproduce PAPER",
 		Short: "repeat a published study and judge its claims",
 		Long: `reproduce runs the campaign of a published study. It shows each table and figure next
-to the measured values, and gives each claim a verdict: reproduced, contradicted,
-undecided (with the number of blocks that would decide it), not measured (the time
-budget left it out) or not measurable here (with the reason).
+to the measured values, and gives each claim a verdict: reproduced, reproduced in part
+(all that could be measured here shows it), contradicted, undecided (with the number of
+blocks that would decide it), not measured (the time budget left it out) or not
+measurable here (with the reason).
 
 "cnibench list papers" lists the studies. Before it starts, reproduce lists the claims
 that this testbed can decide. With --for, it uses short samples, and measures the cells

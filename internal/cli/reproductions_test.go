@@ -232,7 +232,7 @@ func studyText(r paper.Reproduction) string {
 // verdictRow begins a claim's row. The verdict is in it, so that a test may look
 // for both together.
 func verdictRow(v paper.Verdict) string {
-	mark := map[paper.Outcome]string{paper.Reproduced: "✓", paper.Contradicted: "✗", paper.Undecided: "?", paper.NotMeasured: "·", paper.NotMeasurable: "–"}[v.Outcome]
+	mark := map[paper.Outcome]string{paper.Reproduced: "✓", paper.ReproducedInPart: "(✓)", paper.Contradicted: "✗", paper.Undecided: "?", paper.NotMeasured: "·", paper.NotMeasurable: "–"}[v.Outcome]
 	return fmt.Sprintf("| %s `%s`", mark, v.Claim.ID)
 }
 

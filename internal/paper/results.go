@@ -51,8 +51,13 @@ func (r *Results) matching(s Selector) []summary.Cell {
 	return out
 }
 
-// leftOut is why a cell is not recorded that a run without a time budget measures.
-const leftOut = "the time budget left it out: run the whole without --for"
+// Why a cell has no value: leftOut where a run without a time budget would measure it, and what
+// begins with unsupportedHere or has notInForce in it where this testbed cannot.
+const (
+	leftOut         = "the time budget left it out: run the whole without --for"
+	unsupportedHere = "unsupported here: "
+	notInForce      = " did not take effect: "
+)
 
 // absent says why no recorded cell is as the selector says: it asks what this
 // program knows first, then what was recorded.
@@ -92,13 +97,13 @@ func unknownName(s Selector, known campaign.Known) string {
 func (r *Results) lacks(s summary.Cell, metric string) string {
 	switch {
 	case s.OK == 0 && s.Unsupported != "":
-		return "unsupported here: " + s.Unsupported
+		return unsupportedHere + s.Unsupported
 	case s.OK == 0 && s.Failed > 0:
 		return fmt.Sprintf("all %d samples failed: %s", s.Failed, s.Reasons[0].Reason)
 	case s.OK == 0:
 		return "nothing was measured of it"
 	case len(r.Untaken[s.Cell.Profile]) > 0:
-		return fmt.Sprintf("profile %s did not take effect: %s", s.Cell.Profile, strings.Join(r.Untaken[s.Cell.Profile], "; "))
+		return "profile " + s.Cell.Profile + notInForce + strings.Join(r.Untaken[s.Cell.Profile], "; ")
 	case r.Collector.Values(metric, s.Cell).N > 0:
 		return ""
 	}

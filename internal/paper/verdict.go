@@ -17,6 +17,9 @@ type Outcome string
 const (
 	// Reproduced: every pair that the claim is about shows what it says.
 	Reproduced Outcome = "reproduced"
+	// ReproducedInPart: what could be measured shows it, and the other pairs need what
+	// this testbed lacks.
+	ReproducedInPart Outcome = "reproduced in part"
 	// Contradicted: a pair shows that it is not so.
 	Contradicted Outcome = "contradicted"
 	// Undecided: neither is shown.
@@ -30,7 +33,7 @@ const (
 
 // Outcomes are all verdicts, in the order in which reports show them.
 func Outcomes() []Outcome {
-	return []Outcome{Reproduced, Contradicted, Undecided, NotMeasured, NotMeasurable}
+	return []Outcome{Reproduced, ReproducedInPart, Contradicted, Undecided, NotMeasured, NotMeasurable}
 }
 
 // Compared reports whether a claim with this verdict was compared with records.
@@ -77,11 +80,18 @@ type Missing struct {
 // leftOut reports whether nothing but a time budget is why.
 func (m Missing) leftOut() bool { return strings.Contains(m.Why, leftOut) }
 
+// lacking reports whether this testbed cannot measure it: a feature is missing, or a profile
+// did not take effect.
+func (m Missing) lacking() bool {
+	return strings.HasPrefix(m.Why, unsupportedHere) || strings.Contains(m.Why, notInForce)
+}
+
 // Verdicts says of each claim what the results show.
 //
 // A claim is about all of its pairs. It is reproduced where each pair's interval
 // shows it: then no correction is needed, since all must be wrong together
-// (Berger 1982, intersection-union). It is contradicted where any pair shows the
+// (Berger 1982, intersection-union). If some of its pairs need what the testbed lacks, and all
+// others show it, it is reproduced in part. It is contradicted where any pair shows the
 // opposite, each at a confidence corrected for their number (Bonferroni). So the
 // probability of a false decision is at most 1 − confidence for each claim.
 func Verdicts(p Paper, r *Results) []Verdict {
@@ -111,7 +121,7 @@ func judge(common Selector, claim Claim, results *Results) Verdict {
 		}
 		return v
 	}
-	j := decision{comparisons: r.comparisons, confidence: results.confidence(), enough: claim.Holds, incomplete: len(r.missing) > 0}
+	j := decision{comparisons: r.comparisons, confidence: results.confidence(), enough: claim.Holds, incomplete: len(v.Missing) > 0, lacking: !slices.ContainsFunc(v.Missing, func(m Missing) bool { return !m.lacking() })}
 	v.Outcome = j.verdict(0)
 	for _, c := range r.comparisons {
 		v.Pairs = append(v.Pairs, c.pair(j))
@@ -132,6 +142,8 @@ type decision struct {
 	enough string
 	// incomplete: the claim is about more than could be compared.
 	incomplete bool
+	// lacking: all of that needs what the testbed lacks.
+	lacking bool
 	// means: each comparison is what its mean says, without an interval.
 	means bool
 }
@@ -213,17 +225,19 @@ func (j decision) verdict(more int) Outcome {
 	var holds, fails bool
 	switch j.enough {
 	case holdsMost:
-		holds, fails = 2*hold > n && !j.incomplete, 2*fail >= n && !j.incomplete
+		holds, fails = 2*hold > n, 2*fail >= n && !j.incomplete
 	case holdsAny:
 		holds, fails = hold > 0, fail == n && !j.incomplete
 	default:
-		holds, fails = hold == n && !j.incomplete, fail > 0
+		holds, fails = hold == n, fail > 0
 	}
 	switch {
 	case fails:
 		return Contradicted
-	case holds:
+	case holds && (!j.incomplete || j.enough == holdsAny):
 		return Reproduced
+	case holds && j.lacking:
+		return ReproducedInPart
 	}
 	return Undecided
 }
@@ -290,9 +304,13 @@ func (c comparison) pair(j decision) Pair {
 // it is the one that shows it best.
 func (j decision) deciding(v Verdict) int {
 	var those, all []int
+	shown := v.Outcome
+	if shown == ReproducedInPart {
+		shown = Reproduced
+	}
 	for i, p := range v.Pairs {
 		all = append(all, i)
-		if p.Outcome == v.Outcome {
+		if p.Outcome == shown {
 			those = append(those, i)
 		}
 	}

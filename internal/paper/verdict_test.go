@@ -290,12 +290,37 @@ func TestUndecided(t *testing.T) {
 	if v := wantVerdict(t, c, one, Undecided); v.MoreBlocks != 0 || v.Pairs[0].Value.Low != nil {
 		t.Errorf("%+v", v)
 	}
-	// A pair that is missing keeps a claim open that holds in the others.
-	part := (&made{}).add(cellOf("a"), throughput, around(2e9)...).add(cellOf("b"), throughput, around(1e9)...).unsupported(cellOf("c"), "kernel has no c").results()
-	v = wantVerdict(t, claimOf("greater", on("a"), on("b", "c")), part, Undecided)
-	if len(v.Missing) != 1 || !strings.Contains(v.Missing[0].Why, "kernel has no c") || v.MoreBlocks != 0 {
+	// A pair that failed, or that the time budget left out, keeps a claim open that holds in the others.
+	measured := func() *made {
+		return (&made{}).add(cellOf("a"), throughput, around(2e9)...).add(cellOf("b"), throughput, around(1e9)...)
+	}
+	v = wantVerdict(t, claimOf("greater", on("a"), on("b", "c")), measured().failed(cellOf("c"), "broken").results(), Undecided)
+	if len(v.Missing) != 1 || !strings.Contains(v.Missing[0].Why, "broken") || v.MoreBlocks != 0 {
 		t.Errorf("%+v", v)
 	}
+	cut := measured().unsupported(cellOf("c"), "kernel has no c").results()
+	cut.Cut = true
+	wantVerdict(t, claimOf("greater", on("a"), Selector{"network": []any{"b", "c"}, "streams": []any{1.0, 4.0}}), cut, Undecided)
+}
+
+// TestReproducedInPart: a claim holds in all that can be measured, and the rest needs what the
+// testbed lacks. It is nothing of the kind where one measured pair does not show it.
+func TestReproducedInPart(t *testing.T) {
+	part := (&made{}).add(cellOf("a"), throughput, around(2e9)...).add(cellOf("b"), throughput, around(1e9)...).
+		add(cellOf("d"), throughput, 1.2e9, 2.9e9, 1.3e9, 2.8e9).unsupported(cellOf("c"), "kernel has no c").results()
+	others := on("b", "c")
+	v := wantVerdict(t, claimOf("greater", on("a"), others), part, ReproducedInPart)
+	if len(v.Missing) != 1 || !strings.Contains(v.Missing[0].Why, "kernel has no c") || v.MoreBlocks != 0 || v.Leans != "" || !v.Outcome.Compared() || v.Pairs[v.Deciding].Outcome != Reproduced {
+		t.Errorf("%+v", v)
+	}
+	wantVerdict(t, claimOf("less", on("a"), others), part, Contradicted)
+	wantVerdict(t, with(claimOf("greater", on("a"), others), func(c *Claim) { c.Holds = holdsMost }), part, ReproducedInPart)
+	wantVerdict(t, with(claimOf("greater", on("a"), others), func(c *Claim) { c.Holds = holdsAny }), part, Reproduced)
+	if v := wantVerdict(t, claimOf("greater", on("a"), on("b", "c", "d")), part, Undecided); v.MoreBlocks < 1 {
+		t.Errorf("%+v", v)
+	}
+	part.Untaken = map[string][]string{"default_settings": {"a setting"}}
+	wantVerdict(t, claimOf("greater", on("a"), on("b")), part, NotMeasurable)
 }
 
 // TestNotMeasurable: the reason is asked of what is known here and of the records.
