@@ -65,9 +65,14 @@ type resolver struct {
 	relation    relation
 	comparisons []comparison
 	missing     []missing
+	// lost is how many pairs are missing. With uncounted there may be more.
+	lost      int
+	uncounted bool
 }
 
+// miss notes why a pair is missing.
 func (r *resolver) miss(what fmt.Stringer, why string) {
+	r.lost++
 	m := missing{what.String(), why}
 	if !slices.Contains(r.missing, m) {
 		r.missing = append(r.missing, m)
@@ -82,6 +87,7 @@ func resolve(results *Results, common Selector, claim Claim) *resolver {
 		cells := r.matching(s)
 		if name := s.unknown(); len(cells) == 0 || name != "" {
 			r.miss(s.onHost(), r.absent(s))
+			r.uncounted = true
 			continue
 		}
 		switch r.relation.form {
@@ -127,6 +133,7 @@ func (r *resolver) value(s summary.Cell) bool {
 // opponents compares a left cell with every right one.
 func (r *resolver) opponents(left summary.Cell) {
 	if !r.value(left) {
+		r.lost += len(r.against(left)) - 1
 		return
 	}
 	for _, right := range r.against(left) {
@@ -264,6 +271,7 @@ func (r *resolver) noBlock(c comparison) string {
 
 // series compares cells that differ in one factor alone.
 func (r *resolver) series(s Selector, cells []summary.Cell) {
+	r.uncounted = true
 	if !slices.Contains(Factors(), r.claim.Factor) {
 		r.miss(s, fmt.Sprintf("this cnibench has no factor %s", r.claim.Factor))
 		return

@@ -97,7 +97,7 @@ func (m *invented) shows(r *resolver, sets [][]comparison, hold bool, want Outco
 
 // verdict is that of records with the values; judge gives the same of such records.
 func (m *invented) verdict(r *resolver) Outcome {
-	j := decision{confidence: 0.95, enough: m.claim.Holds, incomplete: len(r.missing) > 0}
+	j := decision{confidence: 0.95, enough: m.claim.Holds, lost: r.lost, uncounted: r.lost > 0}
 	for _, c := range r.comparisons {
 		c.moments = estimate.Moments{N: madeBlocks, Mean: m.value(c)}
 		j.comparisons = append(j.comparisons, c)

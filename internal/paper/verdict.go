@@ -121,7 +121,8 @@ func judge(common Selector, claim Claim, results *Results) Verdict {
 		}
 		return v
 	}
-	j := decision{comparisons: r.comparisons, confidence: results.confidence(), enough: claim.Holds, incomplete: len(v.Missing) > 0, lacking: !slices.ContainsFunc(v.Missing, func(m Missing) bool { return !m.lacking() })}
+	j := decision{comparisons: r.comparisons, confidence: results.confidence(), enough: claim.Holds, lost: r.lost, uncounted: r.uncounted && r.lost > 0}
+	j.lacking = !slices.ContainsFunc(v.Missing, func(m Missing) bool { return !m.lacking() })
 	v.Outcome = j.verdict(0)
 	for _, c := range r.comparisons {
 		v.Pairs = append(v.Pairs, c.pair(j))
@@ -140,9 +141,10 @@ type decision struct {
 	confidence  float64
 	// enough is how many must hold: all (or ""), most or any.
 	enough string
-	// incomplete: the claim is about more than could be compared.
-	incomplete bool
-	// lacking: all of that needs what the testbed lacks.
+	// lost is how many more pairs the claim is about. With uncounted there may be more.
+	lost      int
+	uncounted bool
+	// lacking: all of these need what the testbed lacks.
 	lacking bool
 	// means: each comparison is what its mean says, without an interval.
 	means bool
@@ -202,7 +204,7 @@ func (j decision) interval(c comparison, more int, confidence float64) (low, hig
 
 // leans is the verdict that the means alone would give.
 func (j decision) leans() Outcome {
-	j.means, j.incomplete = true, false
+	j.means, j.lost, j.uncounted = true, 0, false
 	if w := j.verdict(0); w != Undecided {
 		return w
 	}
@@ -222,21 +224,22 @@ func (j decision) verdict(more int) Outcome {
 		}
 	}
 	n := len(j.comparisons)
-	var holds, fails bool
+	all := n + j.lost
+	var holds, fails, here bool // here: what could be compared holds
 	switch j.enough {
-	case holdsMost:
-		holds, fails = 2*hold > n, 2*fail >= n && !j.incomplete
+	case holdsMost: // whatever the missing pairs would show
+		holds, fails, here = 2*hold > all && !j.uncounted, 2*fail >= all && !j.uncounted, 2*hold > n
 	case holdsAny:
-		holds, fails = hold > 0, fail == n && !j.incomplete
+		holds, fails = hold > 0, fail == all
 	default:
-		holds, fails = hold == n, fail > 0
+		holds, fails, here = hold == all, fail > 0, hold == n
 	}
 	switch {
 	case fails:
 		return Contradicted
-	case holds && (!j.incomplete || j.enough == holdsAny):
+	case holds:
 		return Reproduced
-	case holds && j.lacking:
+	case here && j.lacking:
 		return ReproducedInPart
 	}
 	return Undecided

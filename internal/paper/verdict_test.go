@@ -319,6 +319,15 @@ func TestReproducedInPart(t *testing.T) {
 	if v := wantVerdict(t, claimOf("greater", on("a"), on("b", "c", "d")), part, Undecided); v.MoreBlocks < 1 {
 		t.Errorf("%+v", v)
 	}
+	// Whatever the pair that is missing would show, most of the four show it, or most do not.
+	most := func(c *Claim) { c.Holds = holdsMost }
+	four := (&made{}).add(cellOf("a"), throughput, around(2e9)...).add(cellOf("b"), throughput, around(1e9)...).
+		add(cellOf("d"), throughput, around(1.1e9)...).add(cellOf("e"), throughput, around(1.2e9)...).failed(cellOf("c"), "broken").results()
+	wantVerdict(t, with(claimOf("greater", on("a"), on("b", "c", "d", "e")), most), four, Reproduced)
+	wantVerdict(t, with(claimOf("less", on("a"), on("b", "c", "d", "e")), most), four, Contradicted)
+	wantVerdict(t, with(claimOf("greater", on("a"), on("b", "c")), most), four, Undecided)
+	wantVerdict(t, with(claimOf("less", on("a"), on("b", "c")), most), four, Contradicted)      // at most half of two
+	wantVerdict(t, with(claimOf("greater", on("a", "c"), on("b", "d")), most), four, Undecided) // c has two pairs
 	part.Untaken = map[string][]string{"default_settings": {"a setting"}}
 	wantVerdict(t, claimOf("greater", on("a"), on("b")), part, NotMeasurable)
 }
