@@ -282,6 +282,7 @@ func (s *survivor) victims(word string) []int {
 // of the lab to the report. Each is followed by --resume.
 func TestSurvivesKills(t *testing.T) {
 	t.Parallel()
+	labtest.Turn(t, labtest.Studies)
 	labtest.Root(t)
 	labtest.Tool(t, "iperf3", "iperf3")
 	networks := []string{"bridge", "flannel/vxlan", "calico/direct", "macvlan", "flannel/host-gw"}

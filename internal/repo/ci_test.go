@@ -40,36 +40,43 @@ func TestCIReportsEveryCheck(t *testing.T) {
 	write(filepath.Join(programs, "gofmt"), "#!/bin/sh\n")
 	r := exec.NewRunner()
 	t.Cleanup(r.Close)
-	run := func(failing string) exec.Result {
+	run := func(turn, failing string) exec.Result {
 		t.Helper()
 		res, _ := r.Run(t.Context(), exec.Cmd{Argv: []string{bash, filepath.Join(tree, ".ci/run")},
-			Env: []string{"PATH=" + programs + ":" + os.Getenv("PATH"), "HOME=" + tree, "FAILING=" + failing}})
+			Env: []string{"PATH=" + programs + ":" + os.Getenv("PATH"), "HOME=" + tree, "FAILING=" + failing, "CNIBENCH_TURN=" + turn}})
 		return res
 	}
 	if _, err := r.Run(t.Context(), exec.Cmd{Argv: []string{"git", "init", "-q", tree}}); err != nil {
 		t.Fatal(err)
 	}
-	res := run("none")
-	out := string(res.Stdout)
-	if res.ExitCode != 0 {
-		t.Errorf("all checks pass, status %d:\n%s%s", res.ExitCode, out, res.Stderr)
-	}
-	lines := strings.Split(strings.TrimSpace(out), "\n")
-	for i, line := range lines {
-		if what, is := strings.CutPrefix(line, "begin "); is && (i+1 == len(lines) || lines[i+1] != "end "+what) {
-			t.Errorf("the output of %s is not in one piece:\n%s", what, out)
+	for turn, own := range map[string][]string{
+		"clusters": {"make site", "supply-chain licences"}, "studies": {"race quick"}, "machines": {"fuzz rotation", "dist-test"},
+	} {
+		res := run(turn, "none")
+		out := string(res.Stdout)
+		if res.ExitCode != 0 {
+			t.Errorf("%s: all checks pass, status %d:\n%s%s", turn, res.ExitCode, out, res.Stderr)
 		}
-	}
-	if !regexp.MustCompile(`end make test\n== \d+ s\n$`).MatchString(out) {
-		t.Errorf("the tests are not last:\n%s", out)
-	}
-	for _, failing := range []string{"go mod tidy -diff", "fuzz rotation", "make lint", "make test"} {
-		res := run(failing)
-		if want := "failed: " + strings.Replace(failing, "fuzz", "scripts/fuzz.sh", 1) + "\n"; res.ExitCode != 1 || string(res.Stderr) != want {
-			t.Errorf("%s fails: status %d, %q, want %q", failing, res.ExitCode, res.Stderr, want)
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		for i, line := range lines {
+			if what, is := strings.CutPrefix(line, "begin "); is && (i+1 == len(lines) || lines[i+1] != "end "+what) {
+				t.Errorf("%s: the output of %s is not in one piece:\n%s", turn, what, out)
+			}
 		}
-		if got := strings.Count(string(res.Stdout), "begin "); got != strings.Count(out, "begin ") {
-			t.Errorf("%s fails: %d checks ran, want %d", failing, got, strings.Count(out, "begin "))
+		if !regexp.MustCompile(`end make test\n== \d+ s\n$`).MatchString(out) {
+			t.Errorf("%s: the tests are not last:\n%s", turn, out)
+		}
+		if strings.Count(out, "== not in this run: ") != 2 {
+			t.Errorf("%s: the checks of the two other parts are not named:\n%s", turn, out)
+		}
+		for _, failing := range append([]string{"go mod tidy -diff", "make lint", "make test"}, own...) {
+			res := run(turn, failing+"*")
+			if !strings.Contains(string(res.Stderr), "failed: ") || res.ExitCode != 1 || strings.Count(string(res.Stderr), "\n") != 1 {
+				t.Errorf("%s: %s fails: status %d, %q", turn, failing, res.ExitCode, res.Stderr)
+			}
+			if got := strings.Count(string(res.Stdout), "begin "); got != strings.Count(out, "begin ") {
+				t.Errorf("%s: %s fails: %d checks ran, want %d", turn, failing, got, strings.Count(out, "begin "))
+			}
 		}
 	}
 }
