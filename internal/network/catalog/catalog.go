@@ -82,6 +82,7 @@ func List() []network.Network {
 		ovn.GenevePolicy(),
 		ovn.NoOverlay(),
 		ovn.NoOverlayPolicy(),
+		ovn.KubeOVN(),
 		weave.Fastdp(),
 		weave.Sleeve(),
 	}, onTop()...)

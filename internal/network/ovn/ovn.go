@@ -1,4 +1,5 @@
-// Package ovn has OVN itself, with the topology of OVN-Kubernetes' default network.
+// Package ovn has OVN itself, with the topology of OVN-Kubernetes' default network or of
+// Kube-OVN's.
 package ovn
 
 import (
@@ -37,7 +38,7 @@ const (
 
 // Geneve is OVN itself with the topology of OVN-Kubernetes' default network.
 func Geneve() network.Network {
-	n := ovnMode{tunnel: geneveTunnel()}.network("ovn/geneve")
+	n := geneveMode().network("ovn/geneve")
 	n.Summary = "OVN itself, with OVN-Kubernetes' default topology: a logical switch for each node, a router between them, Geneve between nodes"
 	return n
 }
@@ -45,16 +46,59 @@ func Geneve() network.Network {
 // NoOverlay is OVN itself as in OVN-Kubernetes' no-overlay mode: each node has a router
 // and databases of its own (a zone), and plain routes lead to other nodes' pods.
 func NoOverlay() network.Network {
-	n := ovnMode{}.network("ovn/no-overlay")
+	n := noOverlayMode().network("ovn/no-overlay")
 	n.Summary = "OVN itself without tunnels: a logical switch and a router for each node, plain routes between nodes"
 	return n
 }
 
-// ovnMode is how packets reach other nodes' pods: by a tunnel, with what that wants of the
-// kernel, in addition to openvswitch, to use its datapath; or by the nodes' routes.
+// ovnMode is a logical network, and how packets reach other nodes' pods: by a tunnel, with
+// what that wants of the kernel, in addition to openvswitch, to use its datapath; or by the
+// nodes' routes.
 type ovnMode struct {
-	tunnel []netns.Feature
-	policy bool // every pod is under a policy
+	topology topology
+	tunnel   []netns.Feature
+	policy   bool // every pod is under a policy
+}
+
+func geneveMode() ovnMode { return ovnMode{topology: ovnKubernetes(), tunnel: geneveTunnel()} }
+
+func noOverlayMode() ovnMode { return ovnMode{topology: ovnKubernetes()} }
+
+// topology is what a project makes of OVN's parts.
+type topology struct {
+	overhead int    // what pods' MTU is less than the link's, in bytes, where OVN tunnels
+	conflist string // a template of the CNI configuration
+	// noServices is network.NoServices of its networks.
+	noServices string
+	// device is the node's own in the logical network, which has the logical port that port
+	// gives. address is that of the device, with the length of its subnet.
+	device  string
+	port    func(self network.Node) string
+	address func(self network.Node) netip.Prefix
+	// gateway is the router's address behind device. source is the address with which the
+	// node sends to pods; not valid where that is the device's.
+	gateway, source func(self network.Node) netip.Addr
+	// logical is ovn-nbctl's commands for the logical network of a zone.
+	logical func(zone []network.Node) []string
+	// rules are those of a node, in its tables filter and nat.
+	rules func(self network.Node, filter, nat *dataplane.Table)
+}
+
+// ovnKubernetes is the topology of OVN-Kubernetes' default network.
+func ovnKubernetes() topology {
+	return topology{
+		overhead: ovnOverhead, conflist: ovnConflist,
+		noServices: "its pods' packets pass Open vSwitch, where OVN's load balancers have them (service_proxies: [ovn])",
+		device:     ovnManagement,
+		port:       func(self network.Node) string { return ovnManagementPort + self.Name },
+		address: func(self network.Node) netip.Prefix {
+			return netip.PrefixFrom(ovnManagementAddress(self), self.PodCIDR.Bits())
+		},
+		gateway: ovnGateway,
+		source:  func(network.Node) netip.Addr { return netip.Addr{} },
+		logical: ovnTopology,
+		rules:   ovnRules,
+	}
 }
 
 func geneveTunnel() []netns.Feature { return []netns.Feature{netns.Geneve()} }
@@ -76,7 +120,7 @@ func (m ovnMode) network(name string) network.Network {
 	n := network.Network{
 		Kind:       result.KindReal,
 		Name:       name,
-		NoServices: "its pods' packets pass Open vSwitch, where OVN's load balancers have them (service_proxies: [ovn])",
+		NoServices: m.topology.noServices,
 		NoXDP:      "its pods' packets pass Open vSwitch, which sends answers past a program at the node's device",
 		Needs: []netns.Feature{
 			netns.Veth(), dataplane.OVSTools(), ovnTools(), dataplane.OVSCarries(m.tunnel...), dataplane.IPTablesTool(), netns.NFTables(), netns.Conntrack(),
@@ -101,14 +145,14 @@ func (m ovnMode) network(name string) network.Network {
 		n.UserSpaceLoses = network.AllFragments
 	}
 	if m.overlay() {
-		n.Encapsulation, n.Overhead = "geneve", ovnOverhead
+		n.Encapsulation, n.Overhead = "geneve", m.topology.overhead
 	}
 	n.SetUp = func(ctx context.Context, self network.Node, nodes []network.Node) error {
 		return m.setUp(ctx, self, nodes, n.PodMTUOn(self))
 	}
 	n.Conflist = func(self network.Node, nodes []network.Node) ([]byte, error) {
 		northbound := nodeOVN(m.zone(self, nodes)[0]).socket(ovnNorthbound)
-		return network.Template(strings.NewReplacer("OVSDIR", dataplane.OVSDir(self), "NORTHBOUND", northbound, "FIRST", ovnFirst(self).String()).Replace(ovnConflist), n)(self, nodes)
+		return network.Template(strings.NewReplacer("OVSDIR", dataplane.OVSDir(self), "NORTHBOUND", northbound, "FIRST", ovnFirst(self).String()).Replace(m.topology.conflist), n)(self, nodes)
 	}
 	return n
 }
@@ -148,7 +192,7 @@ func (m ovnMode) setUp(ctx context.Context, self network.Node, nodes []network.N
 	if err := o.Start(ctx); err != nil {
 		return fmt.Errorf("open vSwitch of %s: %w", self.Name, err)
 	}
-	if err := o.Configure(ctx, ovnSwitch(self, remote, datapath, podMTU)...); err != nil {
+	if err := o.Configure(ctx, m.topology.bridge(self, remote, datapath, podMTU)...); err != nil {
 		return fmt.Errorf("%s of %s: %w", ovnBridge, self.Name, err)
 	}
 	uplink := m.overlay() && datapath == dataplane.OVSUser
@@ -158,11 +202,11 @@ func (m ovnMode) setUp(ctx context.Context, self network.Node, nodes []network.N
 		}
 	}
 	if self.Index == zone[0].Index {
-		topology := ovnTopology(zone)
+		logical := m.topology.logical(zone)
 		if m.policy {
-			topology = append(topology, ovnPolicies(self.Policies)...)
+			logical = append(logical, ovnPolicies(self.Policies)...)
 		}
-		if err := v.central(ctx, remote, zone[0].Address.Addr(), topology); err != nil {
+		if err := v.central(ctx, remote, zone[0].Address.Addr(), logical); err != nil {
 			return fmt.Errorf("OVN's databases on %s: %w", self.Name, err)
 		}
 	} else if err := v.usesDatabases(nodeOVN(zone[0])); err != nil {
@@ -172,22 +216,22 @@ func (m ovnMode) setUp(ctx context.Context, self network.Node, nodes []network.N
 		return err
 	}
 	if err := m.routes(self, nodes); err != nil {
-		return fmt.Errorf("%s of %s: %w", ovnManagement, self.Name, err)
+		return fmt.Errorf("%s of %s: %w", m.topology.device, self.Name, err)
 	}
-	if err := ovnRules(ctx, self, uplink); err != nil {
+	if err := m.rules(ctx, self, uplink); err != nil {
 		return err
 	}
 	if self.Index < zone[len(zone)-1].Index {
 		return nil
 	}
-	return ovnReady(ctx, zone)
+	return m.topology.ready(ctx, zone)
 }
 
-// ovnReady waits until each node's ovn-controller has put its node's own device into the
+// ready waits until each node's ovn-controller has put its node's own device into the
 // logical network, which it does once it has read the southbound database.
-func ovnReady(ctx context.Context, nodes []network.Node) error {
+func (t topology) ready(ctx context.Context, nodes []network.Node) error {
 	for _, n := range nodes {
-		if err := ovnInstalled(ctx, dataplane.NodeOVS(n), ovnManagement); err != nil {
+		if err := ovnInstalled(ctx, dataplane.NodeOVS(n), t.device); err != nil {
 			return fmt.Errorf("%s: %w", n.Name, nodeOVN(n).explain("ovn-controller", err))
 		}
 	}
@@ -220,10 +264,10 @@ func (m ovnMode) settled(ctx context.Context, self network.Node, nodes []network
 	return err
 }
 
-// ovnSwitch is ovs-vsctl's commands for br-int: what ovn-controller reads of the node,
+// bridge is ovs-vsctl's commands for br-int: what ovn-controller reads of the node,
 // and the node's own device.
-func ovnSwitch(self network.Node, remote, datapath string, podMTU int) []string {
-	mac := ovnMAC(ovnManagementAddress(self))
+func (t topology) bridge(self network.Node, remote, datapath string, podMTU int) []string {
+	mac := ovnMAC(t.address(self).Addr())
 	return []string{
 		"--", "set", "Open_vSwitch", ".",
 		"external_ids:system-id=" + self.Name, "external_ids:hostname=" + self.Name,
@@ -233,9 +277,9 @@ func ovnSwitch(self network.Node, remote, datapath string, podMTU int) []string 
 		"external_ids:ovn-monitor-all=true", "external_ids:ovn-remote-probe-interval=100000", "external_ids:ovn-openflow-probe-interval=180",
 		"--", "add-br", ovnBridge,
 		"--", "set", "Bridge", ovnBridge, "datapath_type=" + datapath, "fail_mode=secure", "other_config:disable-in-band=true",
-		"--", "add-port", ovnBridge, ovnManagement,
-		"--", "set", "Interface", ovnManagement, "type=internal", fmt.Sprintf("mtu_request=%d", podMTU),
-		fmt.Sprintf("mac=%q", mac), "external_ids:iface-id=" + ovnManagementPort + self.Name,
+		"--", "add-port", ovnBridge, t.device,
+		"--", "set", "Interface", t.device, "type=internal", fmt.Sprintf("mtu_request=%d", podMTU),
+		fmt.Sprintf("mac=%q", mac), "external_ids:iface-id=" + t.port(self),
 	}
 }
 
@@ -264,16 +308,17 @@ func ovnTopology(nodes []network.Node) []string {
 // routes gives the node's own device its address, and the node routes to the pods of other
 // nodes: by it where OVN tunnels, else by those nodes.
 func (m ovnMode) routes(self network.Node, nodes []network.Node) error {
-	h, dev, err := netns.Port{NS: self.NS, Device: ovnManagement}.Open()
+	t := m.topology
+	h, dev, err := netns.Port{NS: self.NS, Device: t.device}.Open()
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	address := ovnManagementAddress(self)
-	if want, has := ovnMAC(address).String(), dev.Attrs().HardwareAddr.String(); has != want {
+	address := t.address(self)
+	if want, has := ovnMAC(address.Addr()).String(), dev.Attrs().HardwareAddr.String(); has != want {
 		return fmt.Errorf("it has the hardware address %s, and OVN knows it by %s", has, want)
 	}
-	if err := h.AddrAdd(dev, &netlink.Addr{IPNet: network.IPNet(netip.PrefixFrom(address, self.PodCIDR.Bits()))}); err != nil {
+	if err := h.AddrAdd(dev, &netlink.Addr{IPNet: network.IPNet(address)}); err != nil {
 		return err
 	}
 	if err := h.LinkSetUp(dev); err != nil {
@@ -282,19 +327,26 @@ func (m ovnMode) routes(self network.Node, nodes []network.Node) error {
 	if !m.overlay() {
 		return network.RouteByNode(self, nodes)
 	}
-	return h.RouteReplace(&netlink.Route{LinkIndex: dev.Attrs().Index, Dst: network.IPNet(network.Pods()), Gw: ovnGateway(self).AsSlice()})
+	return h.RouteReplace(&netlink.Route{
+		LinkIndex: dev.Attrs().Index, Dst: network.IPNet(network.Pods()), Gw: t.gateway(self).AsSlice(), Src: t.source(self).AsSlice(),
+	})
 }
 
-// ovnRules are those of OVN-Kubernetes' gateway mode local: what leaves the pods' range is
-// masqueraded. With the switch in user space the node's stack drops its copy of what the
-// uplink receives.
-func ovnRules(ctx context.Context, self network.Node, uplink bool) error {
+// rules sets those of the topology. With the switch in user space the node's stack drops its
+// copy of what the uplink receives.
+func (m ovnMode) rules(ctx context.Context, self network.Node, uplink bool) error {
 	filter, nat := &dataplane.Table{Name: "filter"}, &dataplane.Table{Name: "nat"}
-	filter.Add("FORWARD", "-i "+ovnManagement+" -j ACCEPT", "-o "+ovnManagement+" -j ACCEPT")
-	filter.Add("INPUT", "-i "+ovnManagement+" -j ACCEPT")
+	m.topology.rules(self, filter, nat)
 	if uplink {
 		dataplane.DropCopies(filter, self)
 	}
-	nat.Add("POSTROUTING", fmt.Sprintf("-s %s ! -d %s -j MASQUERADE", self.PodCIDR, network.Pods()))
 	return dataplane.Restore(ctx, self, filter, nat)
+}
+
+// ovnRules are those of OVN-Kubernetes' gateway mode local: what leaves the pods' range is
+// masqueraded.
+func ovnRules(self network.Node, filter, nat *dataplane.Table) {
+	filter.Add("FORWARD", "-i "+ovnManagement+" -j ACCEPT", "-o "+ovnManagement+" -j ACCEPT")
+	filter.Add("INPUT", "-i "+ovnManagement+" -j ACCEPT")
+	nat.Add("POSTROUTING", fmt.Sprintf("-s %s ! -d %s -j MASQUERADE", self.PodCIDR, network.Pods()))
 }

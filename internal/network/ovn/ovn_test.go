@@ -103,7 +103,7 @@ func TestOVNMembers(t *testing.T) {
 func TestOVNSwitch(t *testing.T) {
 	nodes := testNodes()
 	for _, datapath := range []string{dataplane.OVSUser, dataplane.OVSKernel} {
-		args := ovnSwitch(nodes[1], ovnRemote(nodes[0].Address.Addr()), datapath, 8942)
+		args := ovnKubernetes().bridge(nodes[1], ovnRemote(nodes[0].Address.Addr()), datapath, 8942)
 		for _, want := range []string{
 			"external_ids:system-id=node2", "external_ids:ovn-remote=tcp:198.18.0.1:6642", "external_ids:ovn-encap-ip=198.18.0.2",
 			"external_ids:ovn-bridge-datapath-type=" + datapath, "datapath_type=" + datapath,

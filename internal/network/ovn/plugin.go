@@ -26,7 +26,11 @@ func Plugins() []plugin.Plugin {
 type ovnConf struct {
 	OVS        string `json:"ovs"`        // the folder of the node's Open vSwitch
 	Northbound string `json:"northbound"` // the socket of the northbound database
-	Switch     string `json:"switch"`     // the node's logical switch
+	Switch     string `json:"switch"`     // the logical switch of the node's pods
+	// PortSecurity: a pod sends from its own addresses only.
+	PortSecurity bool `json:"portSecurity"`
+	// Group is the port group of the node's pods; "" where there is none.
+	Group string `json:"group"`
 }
 
 func readOVNConf(args *skel.CmdArgs) (ovnConf, error) {
@@ -50,9 +54,9 @@ func ovnHostDevice(containerID string) string {
 	return fmt.Sprintf("%x", sha1.Sum([]byte(containerID)))[:15]
 }
 
-// ovnAdd does what two programs of OVN-Kubernetes do. ovnkube-master makes a logical port
-// with the pod's addresses, from which it may send alone. The CNI plugin makes a veth, puts
-// it on br-int under the port's name, and waits until ovn-controller has its flows.
+// ovnAdd does what two programs of OVN-Kubernetes or Kube-OVN do. ovnkube-master or
+// kube-ovn-controller makes a logical port with the pod's addresses. The CNI plugin makes a
+// veth, puts it on br-int under the port's name, and waits until ovn-controller has its flows.
 func ovnAdd(args *skel.CmdArgs) (err error) {
 	own, err := readOVNConf(args)
 	if err != nil {
@@ -71,7 +75,7 @@ func ovnAdd(args *skel.CmdArgs) (err error) {
 	address, _ := netip.AddrFromSlice(ip.Address.IP.To4())
 	mac, host, ctx := ovnMAC(address), ovnHostDevice(args.ContainerID), context.Background()
 	o, v := own.node()
-	if _, err := v.nbctl(ctx, ovnLogicalPort(own.Switch, args.ContainerID, mac.String()+" "+address.String())...); err != nil {
+	if _, err := v.nbctl(ctx, own.logicalPort(args.ContainerID, mac.String()+" "+address.String())...); err != nil {
 		return err
 	}
 	if _, err := plugin.Veth(args, host, conf.MTU, mac); err != nil {
@@ -96,12 +100,17 @@ func ovnAdd(args *skel.CmdArgs) (err error) {
 	return types.PrintResult(result, conf.CNIVersion)
 }
 
-// ovnLogicalPort is ovn-nbctl's commands for a pod's port. Addresses are "MAC IP".
-func ovnLogicalPort(logicalSwitch, port, addresses string) []string {
-	return []string{
-		"--", "--may-exist", "lsp-add", logicalSwitch, port,
-		"--", "lsp-set-addresses", port, addresses, "--", "lsp-set-port-security", port, addresses,
+// logicalPort is ovn-nbctl's commands for a pod's port. Addresses are "MAC IP". A port group
+// loses a port as soon as the port is deleted.
+func (c ovnConf) logicalPort(port, addresses string) []string {
+	args := []string{"--", "--may-exist", "lsp-add", c.Switch, port, "--", "lsp-set-addresses", port, addresses}
+	if c.PortSecurity {
+		args = append(args, "--", "lsp-set-port-security", port, addresses)
 	}
+	if c.Group != "" {
+		args = append(args, "--", "--id=@port", "get", "Logical_Switch_Port", port, "--", "add", "Port_Group", c.Group, "ports", "@port")
+	}
+	return args
 }
 
 // ovnDel is no error for a pod that does not exist, or was added in part, nor where the

@@ -25,10 +25,10 @@ func ovnPolicy(i int) string { return fmt.Sprintf("policy%04d", i) }
 func ovnPeers(i int) string { return fmt.Sprintf("peers%04d", i) }
 
 // GenevePolicy is Geneve where every pod is selected by one policy.
-func GenevePolicy() network.Network { return underPolicy(ovnMode{tunnel: geneveTunnel()}, Geneve()) }
+func GenevePolicy() network.Network { return underPolicy(geneveMode(), Geneve()) }
 
 // NoOverlayPolicy is NoOverlay where every pod is selected by one policy.
-func NoOverlayPolicy() network.Network { return underPolicy(ovnMode{}, NoOverlay()) }
+func NoOverlayPolicy() network.Network { return underPolicy(noOverlayMode(), NoOverlay()) }
 
 // underPolicy is a network of that mode, with policies.
 func underPolicy(m ovnMode, plain network.Network) network.Network {

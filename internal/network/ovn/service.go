@@ -39,7 +39,7 @@ func ServiceProxy() network.ServiceProxy {
 			"templates of load balancers, services for programs of nodes, IPv6; " +
 			"on ovn/no-overlay-policy, an endpoint of a NodePort that is not on the node that was asked; " +
 			"fragments of datagrams to services, where its switch runs in user space: connection tracking loses them there",
-		Family: "ovn/", UserSpaceLoses: network.AllFragments,
+		Family: "ovn/", UserSpaceLoses: network.AllFragments, Refuses: kubeOVNRefuses,
 		Needs: []netns.Feature{dataplane.OVSTools(), ovnTools(), dataplane.OVSCarries(), dataplane.IPTablesTool(), netns.NFTables(), netns.Conntrack()},
 		Start: ovnStartNodePorts,
 		Sync: func(ctx context.Context, self network.Node, services []network.Service) error {

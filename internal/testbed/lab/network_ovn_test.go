@@ -24,6 +24,7 @@ import (
 const (
 	ovnName, ovnPlainName             = "ovn/geneve", "ovn/no-overlay"
 	ovnPolicyName, ovnPlainPolicyName = "ovn/geneve-policy", "ovn/no-overlay-policy"
+	kubeOVNName                       = "ovn/kube-ovn"
 )
 
 // nbctl asks the northbound database of a node.
@@ -88,35 +89,52 @@ func TestOVNPolicyDenies(t *testing.T) {
 
 // ovnFlowsAreHit looks at node 1's switch for flows that ovn-controller made and that
 // packets between nodes must have passed: by the router, into the tunnel with OVN's option,
-// and back out of it. A switch adds up its counters twice a second.
-func ovnFlowsAreHit(t *testing.T, n network.Node, tunnel bool) {
+// and back out of it. With Kube-OVN's topology no packet between pods passes the router.
+func ovnFlowsAreHit(t *testing.T, node network.Node, n network.Network) {
 	t.Helper()
-	want := map[string]*regexp.Regexp{
-		"a hop over the router": regexp.MustCompile(`n_packets=[1-9].* actions=.*dec_ttl`),
-		"from a pod's port":     regexp.MustCompile(`(?i)table=0, n_packets=[1-9].*in_port=[^ ]+ actions=.*0x2->.*metadata`),
-		"to a pod's port":       regexp.MustCompile(`n_packets=[1-9].*reg15=0x[0-9a-f]+,metadata=0x2 actions=.*output:`),
+	const hop, own, peer = "a hop over the router", "0x2", "0x3" // the logical switches of the nodes
+	hops := regexp.MustCompile(`n_packets=[1-9].* actions=.*dec_ttl`)
+	want := map[string]*regexp.Regexp{hop: hops}
+	from, to := own, peer
+	if n.Name == kubeOVNName {
+		delete(want, hop)
+		from, to = peer, peer // that of all pods
 	}
-	if tunnel {
-		want["into the tunnel"] = regexp.MustCompile(`(?i)n_packets=[1-9].*,metadata=0x3 actions=.*tun_metadata0.*output:`)
+	want["from a pod's port"] = regexp.MustCompile(`(?i)table=0, n_packets=[1-9].*in_port=[^ ]+ actions=.*` + from + `->.*metadata`)
+	want["to a pod's port"] = regexp.MustCompile(`n_packets=[1-9].*reg15=0x[0-9a-f]+,metadata=` + from + ` actions=.*output:`)
+	if n.Encapsulation != "" {
+		want["into the tunnel"] = regexp.MustCompile(`(?i)n_packets=[1-9].*,metadata=` + to + ` actions=.*tun_metadata0.*output:`)
 		want["out of the tunnel"] = regexp.MustCompile(`(?i)table=0, n_packets=[1-9].*in_port=[^ ]+ actions=.*tun_metadata0\[`)
 	}
-	flows := ""
+	flows, missing := ovnAwait(t, node, want)
+	for _, what := range missing {
+		t.Errorf("%s: no packet passed such a flow %s", node.Name, what)
+	}
+	if _, passes := want[hop]; !passes && hops.MatchString(flows) {
+		t.Errorf("%s: a packet passed the router: %s", node.Name, hops.FindString(flows))
+	}
+	if t.Failed() {
+		t.Logf("flows of %s:\n%s", node.Name, flows)
+	}
+}
+
+// ovnAwait waits for flows of a node's switch, and gives all of them and which of those that
+// are wanted no packet passed. A switch adds up its counters twice a second.
+func ovnAwait(t *testing.T, node network.Node, want map[string]*regexp.Regexp) (flows string, missing []string) {
+	t.Helper()
 	for range 20 {
-		flows = ofctl(t, n, "dump-flows", "br-int")
+		flows, missing = ofctl(t, node, "dump-flows", "br-int"), nil
 		for what, pattern := range want {
-			if pattern.MatchString(flows) {
-				delete(want, what)
+			if !pattern.MatchString(flows) {
+				missing = append(missing, what)
 			}
 		}
-		if len(want) == 0 {
-			return
+		if len(missing) == 0 {
+			break
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
-	for what := range want {
-		t.Errorf("%s: no packet passed such a flow %s", n.Name, what)
-	}
-	t.Logf("flows of %s:\n%s", n.Name, flows)
+	return flows, missing
 }
 
 // output is what a program prints.

@@ -114,7 +114,7 @@ func mustPass(n network.Network, self, peer network.Node) [][]string {
 func flowsAreHit(t *testing.T, l *Lab, n network.Network) {
 	t.Helper()
 	if strings.HasPrefix(n.Name, "ovn/") {
-		ovnFlowsAreHit(t, l.ordered[0].nodes[0], n.Encapsulation != "")
+		ovnFlowsAreHit(t, l.ordered[0].nodes[0], n)
 	}
 	if !strings.HasPrefix(n.Name, "antrea/") {
 		return

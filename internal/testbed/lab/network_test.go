@@ -223,7 +223,8 @@ func tunnels() map[string]string {
 		"antrea/geneve": "geneve 0", "antrea/geneve-policy": "geneve 0",
 		// Node 2's logical switch, OVN's class (ovn-architecture(7)), critical.
 		ovnName: "geneve 3 option 0102 80", ovnPolicyName: "geneve 3 option 0102 80",
-		"weave/fastdp": "vxlan 6784 8193", // node 2's short name, and node 1's
+		kubeOVNName:    "geneve 3 option 0102 80", // the logical switch of all pods
+		"weave/fastdp": "vxlan 6784 8193",         // node 2's short name, and node 1's
 		"weave/sleeve": "sleeve",
 		"flannel/udp":  "udp", "flannel/wireguard": "wireguard",
 	}
