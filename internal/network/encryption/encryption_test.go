@@ -73,7 +73,7 @@ func TestWhichNetworksCanBeEncrypted(t *testing.T) {
 		result.EncryptionWireGuard: {"bridge", "flannel/vxlan", "flannel/host-gw", "flannel/udp", "flannel/ipip", "calico/direct", "calico/vxlan-policy",
 			"canal", "kube-router", "cilium/vxlan", "cilium/geneve", "antrea/geneve", "antrea/noencap", "weave/fastdp", "weave/sleeve", "docker/overlay"},
 		result.EncryptionIPsec: {"flannel/vxlan", "flannel/udp", "flannel/ipip", "calico/vxlan", "calico/ipip", "canal", "cilium/vxlan", "cilium/geneve",
-			"antrea/geneve", "ovn/geneve", "weave/fastdp", "weave/sleeve", "docker/overlay"},
+			"antrea/geneve", "ovn/geneve", "ovn/kube-ovn", "weave/fastdp", "weave/sleeve", "docker/overlay"},
 	} {
 		for _, n := range want {
 			if !contains(can[name], n) {

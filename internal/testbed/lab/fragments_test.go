@@ -43,6 +43,7 @@ func TestFragmentsInUserSpace(t *testing.T) {
 		{in("antrea/geneve-policy", "udp_rr", 64, func(c *result.Cell) { c.ResponseBytes = 9000 }), true},
 		{in("ovn/geneve", "udp_stream", 9000), true},
 		{in("ovn/no-overlay", "udp_stream", 9000), true},
+		{in(kubeOVNName, "udp_stream", 9000), true},
 		{in("ovn/geneve", "udp_rr", 9000), false},
 		{in("ovn/geneve", "udp_rr", 9000, to), true},
 		{in("ovn/geneve", "udp_stream", 9000, to), true},

@@ -209,6 +209,7 @@ func TestOVNIsTheNodesOwn(t *testing.T) {
 		listen []string // where node 1 listens
 	}{
 		ovnName:      {[]string{"ovn-controller", "ovs-vswitchd", "ovsdb-server"}, []string{"198.18.0.1:6642"}},
+		kubeOVNName:  {[]string{"ovn-controller", "ovs-vswitchd", "ovsdb-server"}, []string{"198.18.0.1:6642"}},
 		ovnPlainName: {central, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
