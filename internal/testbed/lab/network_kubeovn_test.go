@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"strings"
@@ -21,6 +22,8 @@ type arrival struct {
 	from netip.Addr
 	ttl  int
 }
+
+func (a arrival) String() string { return fmt.Sprintf("from %s with %d hops left", a.from, a.ttl) }
 
 // arrives sends datagrams between two namespaces until one arrives.
 func arrives(t *testing.T, from, to netns.NS, at netip.Addr) arrival {
