@@ -44,7 +44,7 @@ type farm struct {
 
 func newFarm(t *testing.T) *farm {
 	t.Helper()
-	labtest.Turn(t, labtest.Machines)
+	labtest.Turn(t, labtest.Hosts)
 	f := openFarm(t)
 	f.addresses = map[string]string{"client": "198.18.0.1", "server": "198.18.0.2", "sink": "198.18.0.4"}
 	f.namespaces(map[string]string{"node1": "client", "node2": "server", "node3": "control", "node4": "sink"},

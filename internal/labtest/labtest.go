@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -52,12 +53,16 @@ func Long(t testing.TB) {
 type Part string
 
 // Clusters are the tests in a real Kubernetes, Studies those of the studies and of published
-// tools, and Machines those with hosts over SSH and in the virtual machine.
+// tools, Hosts those with hosts over SSH, and VM those in the virtual machine.
 const (
 	Clusters Part = "clusters"
 	Studies  Part = "studies"
-	Machines Part = "machines"
+	Hosts    Part = "hosts"
+	VM       Part = "vm"
 )
+
+// parts are all of them, in the order of their turns.
+func parts() []Part { return []Part{Clusters, Studies, Hosts, VM} }
 
 func (p Part) skipped() string {
 	return fmt.Sprintf("long: CNIBENCH_TURN=%s .ci/run has it, and make test", string(p))
@@ -65,7 +70,7 @@ func (p Part) skipped() string {
 
 // OfAnotherRun reports whether that is why Long or Turn skip a test: the machine lacks nothing.
 func OfAnotherRun(reason string) bool {
-	return reason == longReason || reason == Clusters.skipped() || reason == Studies.skipped() || reason == Machines.skipped()
+	return reason == longReason || slices.ContainsFunc(parts(), func(p Part) bool { return reason == p.skipped() })
 }
 
 // Turn skips a test of a part in a run of CI that has another one (CNIBENCH_TURN, which .ci/run

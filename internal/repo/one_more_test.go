@@ -85,16 +85,17 @@ func TestOneMoreFileIsTooMany(t *testing.T) {
 	}
 }
 
-// TestOneMore adds one of each to a copy of the tree, builds it and tests what was
-// added. Adding touches few files: a list that had to be typed twice would show here.
-func TestOneMore(t *testing.T) {
-	git, goTool := labtest.Tool(t, "git", "git"), labtest.Tool(t, "go", "golang")
-	dir := t.TempDir()
+// patched is a copy of the tree with the patches, and what runs a program in it and gives its
+// output.
+func patched(t *testing.T) (dir string, run func(argv ...string) string) {
+	t.Helper()
+	git := labtest.Tool(t, "git", "git")
+	dir = t.TempDir()
 	copyTree(t, dir)
 	r := exec.NewRunner()
 	t.Cleanup(r.Close)
 	env := append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
-	run := func(argv ...string) string {
+	run = func(argv ...string) string {
 		t.Helper()
 		res, err := r.Run(t.Context(), exec.Cmd{Argv: argv, Dir: dir, Env: env})
 		if err != nil {
@@ -118,6 +119,20 @@ func TestOneMore(t *testing.T) {
 		}
 		run(git, "apply", patch)
 	}
+	return dir, run
+}
+
+// TestOneMoreTouchesFewFiles: adding one of each touches few files. A list that had to be
+// typed twice would show here.
+func TestOneMoreTouchesFewFiles(t *testing.T) {
+	patched(t)
+}
+
+// TestOneMore builds a copy of the tree with one more of each, and tests what was added.
+func TestOneMore(t *testing.T) {
+	labtest.Turn(t, labtest.VM)
+	goTool := labtest.Tool(t, "go", "golang")
+	dir, run := patched(t)
 	// -trimpath, as of make build: packages that no patch changes come out of the cache.
 	run(goTool, "build", "-trimpath", "-buildvcs=false", "-o", "bin/cnibench", ".")
 	for _, m := range oneMores() {

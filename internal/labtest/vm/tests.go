@@ -86,7 +86,7 @@ func ForTests(t testing.TB) Machine {
 
 func machineFor(t testing.TB, fetch fetcher) Machine {
 	t.Helper()
-	labtest.Turn(t, labtest.Machines)
+	labtest.Turn(t, labtest.VM)
 	labtest.Root(t)
 	labtest.Tool(t, Qemu, QemuPackage)
 	labtest.Tool(t, busybox, "busybox-static")
