@@ -29,6 +29,7 @@ command -v go >/dev/null || fail "no Go here; see https://go.dev/doc/install"
 
 if [ -z "${FRESH_INSIDE:-}" ]; then
 	dir=${FRESH_DIR:-$(mktemp -d /var/tmp/cnb-fresh-XXXXXX)}
+	mkdir -p "$dir"
 	# Whatever ends this script ends the namespace with its mounts; then only files are left.
 	trap '[ -n "${FRESH_KEEP:-}" ] || rm -rf --one-file-system "$dir"' EXIT
 	FRESH_INSIDE=$dir unshare --mount --propagation private "$PWD/scripts/fresh.sh" "$@"
