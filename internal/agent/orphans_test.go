@@ -74,6 +74,7 @@ func TestWaitForKillsOrphans(t *testing.T) {
 
 // A program of ranks is ended soon after one of its processes was stopped, and says which.
 func TestStoppedRank(t *testing.T) {
+	labtest.Slow(t)
 	c := start(t)
 	p := launcher(time.Minute, `echo start: a; echo start: b; echo all ranks are up; sh -c 'sleep 987656; true'; exit 0`)
 	p.OwnPIDs = true // which makes no difference where the agent may not make them

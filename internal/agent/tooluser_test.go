@@ -54,6 +54,7 @@ func TestNobodyInAUserNamespace(t *testing.T) {
 // TestToolsBind: a serving tool listens on the measured address where that is this
 // place's own, and on all where it is a service's.
 func TestToolsBind(t *testing.T) {
+	labtest.Slow(t)
 	for _, k := range []struct{ address, any, want string }{
 		{"127.0.0.1", "0.0.0.0", "127.0.0.1 127.0.0.1:"},
 		{"192.0.2.200", "0.0.0.0", "0.0.0.0 0.0.0.0:"}, {"192.0.2.200", "::", ":: [::]:"},

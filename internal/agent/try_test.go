@@ -4,11 +4,14 @@ import (
 	"net"
 	"net/netip"
 	"testing"
+
+	"github.com/cnibench/cnibench/internal/labtest"
 )
 
 // Try reaches a server that serves, with the port that it has or that it was given, and
 // reports where nobody answers. Both agents are usable afterwards.
 func TestTry(t *testing.T) {
+	labtest.Slow(t)
 	client, server := start(t), start(t)
 	loopback := netip.MustParseAddr("127.0.0.1")
 	if err := Try(t.Context(), client, server, netip.AddrPortFrom(loopback, 0), 0); err != nil {

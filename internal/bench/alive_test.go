@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed"
 )
@@ -72,6 +73,7 @@ func newStoppable(t *testing.T) *stoppable {
 // A stopped agent fails its sample within 5 s, and is ended so that the testbed
 // starts another.
 func TestStoppedAgentFailsItsSampleSoon(t *testing.T) {
+	labtest.Slow(t)
 	for _, kind := range []string{"sliced", "one long window"} {
 		t.Run(kind, func(t *testing.T) {
 			fake, store := newLoopback(t), &memory{}

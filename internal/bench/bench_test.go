@@ -12,6 +12,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed"
@@ -230,6 +231,7 @@ func TestSettledCellsAreDroppedAndTheirBaselineStays(t *testing.T) {
 // Whatever prefix of a run is on the disk, the resumed run measures the rest of
 // it: the finished set is exactly the plan, none twice, none lost.
 func TestResumeFromEveryPrefix(t *testing.T) {
+	labtest.Slow(t)
 	fake := newLoopback(t)
 	whole := &memory{}
 	if _, err := Run(t.Context(), options(t, fake, whole)); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -26,6 +27,7 @@ func (s sealing) WatchEncryption(_ context.Context, cell result.Cell) func() (*r
 // A sample whose packets were not encrypted fails with that reason, in one long window and
 // in slices; the others have what was encrypted, and the baseline has nothing.
 func TestUnencryptedSampleFails(t *testing.T) {
+	labtest.Slow(t)
 	for name, change := range map[string]func(Options) Options{"window": func(o Options) Options { return o }, "slices": sliced} {
 		t.Run(name, func(t *testing.T) {
 			store := &memory{}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/fault"
+	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed"
 )
@@ -66,6 +67,7 @@ func peak(f func()) uint64 {
 // An agent that lies, floods its output, answers 10 GB or never answers fails its
 // samples with the reason, in bounded time and memory, and no other sample.
 func TestHostileAgentsFailTheirSamplesAlone(t *testing.T) {
+	labtest.Slow(t)
 	const tenGB = 10_000_000_000
 	chunk := bytes.Repeat([]byte("x"), 1<<20)
 	for _, c := range []struct {

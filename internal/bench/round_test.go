@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed"
@@ -49,6 +50,7 @@ func (n *nodes) Ends(_ context.Context, c result.Cell) (testbed.Ends, error) {
 // TestRoundsOfPairs: pairs of a round are measured at the same time, one that fails
 // leaves the others alone, and probes of a machine under several pairs are left out.
 func TestRoundsOfPairs(t *testing.T) {
+	labtest.Slow(t)
 	fake := &nodes{loopback: newLoopback(t), agents: map[string]*agent.Client{}, broken: "d"}
 	names := []string{"a", "b", "c", "d"}
 	for _, name := range names {
@@ -152,6 +154,7 @@ func TestSampleBesideALostMachineIsRecorded(t *testing.T) {
 
 // All samples exist: one answer that does not come fails no run.
 func TestASilentTestbedAtTheEndFailsNoRun(t *testing.T) {
+	labtest.Slow(t)
 	for name, c := range map[string]struct {
 		silent func(n int) bool
 		absent bool

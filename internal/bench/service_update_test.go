@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/fault"
+	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed"
@@ -54,6 +55,7 @@ func newUpdatable(t *testing.T) *updatable {
 // A sample of service_update has how long each change took, and the service has its first
 // endpoint again afterwards.
 func TestServiceUpdate(t *testing.T) {
+	labtest.Slow(t)
 	u, store := newUpdatable(t), &memory{}
 	if _, err := Run(t.Context(), updates(t, store, u)); err != nil {
 		t.Fatal(err)
@@ -80,6 +82,7 @@ func TestServiceUpdate(t *testing.T) {
 
 // A proxy that is through without having changed anything fails the sample.
 func TestServiceUpdateThatChangesNothing(t *testing.T) {
+	labtest.Slow(t)
 	u, store := newUpdatable(t), &memory{}
 	u.idle = true
 	if _, err := Run(t.Context(), updates(t, store, u)); err != nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/probe"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed"
@@ -76,6 +77,7 @@ func TestSlicedRunWithoutProbesExplainsNothing(t *testing.T) {
 // Nothing is measured twice, and nothing is lost, when a run is broken off between
 // the records of a batch.
 func TestSlicedRunGoesOnAfterAnAbort(t *testing.T) {
+	labtest.Slow(t)
 	fake, first := newLoopback(t), &memory{full: 6}
 	if _, err := Run(t.Context(), sliced(options(t, fake, first))); err == nil {
 		t.Fatal("a full disk was no error")

@@ -37,6 +37,14 @@ func Root(t testing.TB) {
 // Quick reports whether this is `make quick`: only tests that need nothing of the machine.
 func Quick() bool { return os.Getenv("CNIBENCH_QUICK") == "1" }
 
+// Slow leaves a test that waits for seconds out of `make quick`.
+func Slow(t testing.TB) {
+	t.Helper()
+	if Quick() {
+		t.Skip("takes seconds, and is left out of make quick: run make test")
+	}
+}
+
 // longReason is why Long skips a test.
 const longReason = "long: make test-all runs it"
 

@@ -7,11 +7,14 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/labtest"
 )
 
 // Inside a window of many thousand messages both halves together allocate next
 // to nothing: what there is comes from the timers around the hot loops.
 func TestNoAllocationInHotLoops(t *testing.T) {
+	labtest.Slow(t)
 	const most = 60
 	for _, c := range []struct {
 		test string

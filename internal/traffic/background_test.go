@@ -4,11 +4,14 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/labtest"
 )
 
 // TestBackground: connections next to the measured ones carry their rate and are
 // counted separately, next to a stream and to round trips.
 func TestBackground(t *testing.T) {
+	labtest.Slow(t)
 	const n = 20
 	for _, test := range []string{TCPStream, TCPRR} {
 		t.Run(test, func(t *testing.T) {

@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/fault"
+	"github.com/cnibench/cnibench/internal/labtest"
 )
 
 // A client that reaches one server, then another and the first again notes each change, and is
 // through when a server that was asked to finish has answered. The server that nobody reaches
 // waits without a complaint.
 func TestMarks(t *testing.T) {
+	labtest.Slow(t)
 	first, other := quick(TCPCRR), quick(TCPCRR)
 	first.Mark, other.Mark = 1, 2
 	first.Window, other.Window = time.Minute, time.Minute

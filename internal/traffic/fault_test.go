@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/labtest"
 )
 
 // longRun is one that only a fault ends.
@@ -101,6 +103,7 @@ func TestNobodyServes(t *testing.T) {
 }
 
 func TestWrongToken(t *testing.T) {
+	labtest.Slow(t)
 	t.Parallel()
 	for _, test := range []string{TCPStream, UDPRR} {
 		s, err := Listen(quick(test))

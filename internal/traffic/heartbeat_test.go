@@ -7,11 +7,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/labtest"
 )
 
 // A stream whose other end is not heard, as a thread that gets no CPU is not, is
 // no reason to give up while another stream's is. When all are silent it is.
 func TestStreamsShareAPulse(t *testing.T) {
+	labtest.Slow(t)
 	const idle = 300 * time.Millisecond
 	for _, c := range []struct {
 		name    string

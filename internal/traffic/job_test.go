@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/labtest"
 )
 
 // jobTests are all tests with many ends, each with each of its algorithms.
@@ -436,6 +438,7 @@ func TestJobRankLeaves(t *testing.T) {
 
 // Ranks that wait for one that does nothing give up within 5 s, and one of them names it.
 func TestJobRankHangs(t *testing.T) {
+	labtest.Slow(t)
 	cfg := sized(JobConfig{Test: AllGather, Algorithm: Ring, Token: testToken, Window: time.Minute}, 3, 64)
 	ranks := connected(t, cfg)
 	errs := make([]error, 2)

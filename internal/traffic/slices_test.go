@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/labtest"
 )
 
 // slicedRun runs slices of a config on loopback.
@@ -73,6 +75,7 @@ func undisturbedRun(t *testing.T, cfg Config) (client, server Report, err error)
 }
 
 func TestSlicesCountAllOfTheWork(t *testing.T) {
+	labtest.Slow(t)
 	for _, cfg := range []Config{
 		{Test: TCPStream, MessageBytes: 1472, Streams: 1},
 		{Test: TCPStream, MessageBytes: 65536, Streams: 2},
@@ -186,6 +189,7 @@ func TestSlicesEndWhenTheServerIsGone(t *testing.T) {
 // TestStreamsOnOneCPUTakeEachTurnTogether: threads that share a CPU come one after the
 // other. That must cost no slice, and no lead-in may run in another's counted part.
 func TestStreamsOnOneCPUTakeEachTurnTogether(t *testing.T) {
+	labtest.Slow(t)
 	var turns []Turn
 	for i := range 8 {
 		turns = append(turns, Turn{At: time.Duration(i) * 200 * time.Millisecond, LeadIn: 5 * time.Millisecond, Length: 20 * time.Millisecond})

@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/netip"
 	"testing"
+
+	"github.com/cnibench/cnibench/internal/labtest"
 )
 
 // Datagrams of strangers that find the buffer of the data port full are counted like
@@ -102,6 +104,7 @@ func forger(t *testing.T, cfg Config) (address netip.AddrPort) {
 
 // Answers without the token are not round trips, and are counted as strangers'.
 func TestForgedAnswersAreNoRoundTrips(t *testing.T) {
+	labtest.Slow(t)
 	for _, rate := range []float64{0, 1000} {
 		cfg := quick(UDPRR)
 		cfg.RatePerSecond = rate

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/cnibench/cnibench/internal/labtest"
 )
 
 const testToken = "000102030405060708090a0b0c0d0e0f"
@@ -46,6 +48,7 @@ func quick(test string) Config {
 }
 
 func TestEveryTestOnLoopback(t *testing.T) {
+	labtest.Slow(t)
 	for _, c := range []struct {
 		name    string
 		address string

@@ -118,6 +118,7 @@ func openLoopSeesAStall(t *testing.T, name string) {
 // A path that takes 20 ms longer takes 20 ms longer in every percentile. This
 // kernel may have no netem, so a relay holds the responses back.
 func TestDelayIsInEveryPercentile(t *testing.T) {
+	labtest.Slow(t)
 	l := loopback(t)
 	const delay = 20 * time.Millisecond
 	m := l.mustThrough(t, result.Cell{Workload: "tcp_rr", MessageBytes: 64, Streams: 8}, time.Second, delay).Metrics

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/labtest"
 )
 
 // fakeTools puts programs before the real ones.
@@ -75,6 +76,7 @@ func TestPlaybooksEnd(t *testing.T) {
 // TestAgentsThatDoNotAnswer: one that says nothing, and one that stops after its greeting,
 // are an error in bounded time, and the next call starts another.
 func TestAgentsThatDoNotAnswer(t *testing.T) {
+	labtest.Slow(t)
 	r := exec.NewRunner()
 	t.Cleanup(r.Close)
 	b := &Testbed{options: Options{Runner: r}}
