@@ -53,6 +53,9 @@ step() {
 
 make_root() {
 	local suite mirror
+	# A root that is a mount, as any machine's is: unshare --mount refuses to work in another.
+	mkdir -p "$root"
+	mount --bind "$root" "$root"
 	suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
 	mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 2>/dev/null | sort -u | head -n 1)
 	debootstrap --variant=minbase --include=ca-certificates,git,make,iproute2 "$suite" "$root" ${mirror:+"$mirror"}

@@ -44,6 +44,7 @@ type tab struct {
 // newBrowser starts one browser for a test.
 func newBrowser(t *testing.T) context.Context {
 	t.Helper()
+	labtest.Slow(t)
 	program := labtest.Tool(t, "chromium", "chromium")
 	ctx, closeAll, err := chromium.Open(t.Context(), 10*time.Minute, chromedp.ExecPath(program), chromedp.Flag("disable-quic", true))
 	if err != nil {
