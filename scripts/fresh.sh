@@ -76,10 +76,14 @@ make_root() {
 	mount -t tmpfs -o mode=755 tmpfs "$root/run"
 }
 
+# in_root runs a command in the root, as that of the machine: the kernel makes no user
+# namespaces for programs in a chroot.
 in_root() {
 	env -i PATH=/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb \
 		GOTOOLCHAIN=local GOPROXY="$(go env GOPROXY)" GOSUMDB="$(go env GOSUMDB)" GONOSUMDB="$(go env GONOSUMDB)" \
-		chroot "$root" bash -c "cd /src && $1"
+		unshare --mount --propagation private bash -c '
+			cd "$1" && mkdir -p outside && pivot_root . outside && cd / && umount -l outside && rmdir outside &&
+				cd /src && exec bash -c "$2"' - "$root" "$1"
 }
 
 step "a clean Debian root" make_root
