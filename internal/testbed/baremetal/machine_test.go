@@ -92,9 +92,9 @@ func newMachine(t *testing.T) (r *exec.Runner, dir string, asBefore func()) {
 	}
 }
 
-// TestMachine: every profile's part that is the whole machine's is applied (those
+// TestEveryProfileChangesMachine: every profile's part that is the whole machine's is applied (those
 // of tuned by tuned), read back, and put back. What did not take has a reason.
-func TestMachine(t *testing.T) {
+func TestEveryProfileChangesMachine(t *testing.T) {
 	r, dir, asBefore := newMachine(t)
 	m, err := TakeMachine(t.Context(), r, dir)
 	if err != nil {
@@ -134,9 +134,11 @@ func TestMachine(t *testing.T) {
 	asBefore()
 }
 
-// TestMachineOfKilledOwner: with the owner killed, and tuned with it, what is
+// TestKilledOwnerChangesMachine: with the owner killed, and tuned with it, what is
 // kept on the disk is enough to put everything back.
-func TestMachineOfKilledOwner(t *testing.T) {
+func TestKilledOwnerChangesMachine(t *testing.T) {
+	// Commands of other tests clear what killed owners left, too.
+	t.Setenv("TMPDIR", labtest.OpenTempDir(t))
 	r, dir, asBefore := newMachine(t)
 	self, err := os.Executable()
 	if err != nil {
