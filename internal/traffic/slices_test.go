@@ -141,13 +141,13 @@ func TestSlicesCountAllOfTheWork(t *testing.T) {
 }
 
 func TestSlicesBeginInTime(t *testing.T) {
-	// Half a second is enough for a machine that other tests keep busy.
-	turns := []Turn{{At: -time.Second, Length: 5 * time.Millisecond}, {At: 500 * time.Millisecond, Length: 5 * time.Millisecond}}
+	// Of the others some may be late as well, on a machine that other tests keep busy.
+	turns := append([]Turn{{At: -time.Second, Length: 10 * time.Millisecond}}, someTurns(20)...)
 	client, _, err := slicedRun(t, Config{Test: TCPRR, MessageBytes: 64, Streams: 1}, turns)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(client.Slices) != 1 || client.MissedSlices != 1 || client.Slices[0].Turn != 1 {
+	if len(client.Slices) == 0 || len(client.Slices)+client.MissedSlices != len(turns) || client.Slices[0].Turn == 0 {
 		t.Errorf("a turn whose time was over was not left out: %+v", client)
 	}
 	if _, _, err := slicedRun(t, Config{Test: TCPRR, MessageBytes: 64, Streams: 1}, turns[:1]); err == nil || !strings.Contains(err.Error(), "too late") {
