@@ -129,6 +129,7 @@ func TestDriveToolKeepsWhatItWrote(t *testing.T) {
 }
 
 func TestDriveToolTimeout(t *testing.T) {
+	labtest.Slow(t)
 	c := start(t)
 	began := time.Now()
 	out, err := drive(t, c, workload.Program{Argv: []string{"sh", "-c", "echo first; sleep 60"}, Timeout: time.Second})
@@ -185,6 +186,7 @@ func TestServeToolUntilFinish(t *testing.T) {
 // Whoever waits learns of a serving tool that dies, and of one that the sample
 // is over for that all is well.
 func TestWait(t *testing.T) {
+	labtest.Slow(t)
 	c := start(t)
 	for _, k := range []struct {
 		script string

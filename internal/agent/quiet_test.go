@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/labtest"
 )
 
 // netstat is a folder in place of /proc whose TCP has sent so many segments; sent changes that.
@@ -68,6 +69,7 @@ func TestJobWork(t *testing.T) {
 
 // A process that computes works, one that polls a socket or sleeps does not.
 func TestJobWorkOfProcesses(t *testing.T) {
+	labtest.Slow(t)
 	runner := exec.NewRunner()
 	defer runner.Close()
 	proc, _ := netstat(t)

@@ -61,6 +61,7 @@ func TestUnencryptedSampleFails(t *testing.T) {
 
 // A testbed that cannot verify encryption measures no encrypted cell.
 func TestEncryptionMustBeVerified(t *testing.T) {
+	labtest.Slow(t)
 	store := &memory{}
 	o := options(t, newLoopback(t), store)
 	o.Plan.Cells[1].Encryption = result.EncryptionIPsec

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed"
 )
@@ -60,6 +61,7 @@ func (p *printed) SaveRaw(name, end string, argv []string, stdout, _ string) err
 // TestGroups: all blocks of one network come before the next is switched to. One that
 // cannot be had is recorded with the reason, and a resumed run tries it alone.
 func TestGroups(t *testing.T) {
+	labtest.Slow(t)
 	fake, store := &switched{loopback: newLoopback(t), broken: "macvlan"}, &printed{}
 	o := options(t, fake, store)
 	host := o.Plan.Cells[0]

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed"
 )
@@ -14,6 +15,7 @@ import (
 // recorded, so that it can be resumed; with KeepGoing its samples fail and the
 // others are measured.
 func TestLostMachine(t *testing.T) {
+	labtest.Slow(t)
 	away := func(n int) error {
 		if n == 4 {
 			return &testbed.LostError{Err: errors.New("the-server: cannot be reached")}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/workload"
 )
@@ -58,6 +59,7 @@ const (
 // A job of MPI is recorded with what its program printed, and its failures with the last
 // words of the launcher. All ranks share a place here.
 func TestMPISamples(t *testing.T) {
+	labtest.Slow(t)
 	for name, k := range map[string]struct{ script, reason string }{
 		"good":   {goodNetPIPE + "\n" + goodCounts, ""},
 		"failed": {"echo rank 1 is gone >&2; exit 1", "mpirun.openmpi (launcher) ended with status 1: rank 1 is gone"},

@@ -20,6 +20,7 @@ func sliced(o Options) Options {
 }
 
 func TestSlicedRunMeasuresThePlan(t *testing.T) {
+	labtest.Slow(t)
 	fake, store := newLoopback(t), &memory{}
 	if _, err := Run(t.Context(), sliced(options(t, fake, store))); err != nil {
 		t.Fatal(err)
@@ -61,6 +62,7 @@ func TestSlicedRunMeasuresThePlan(t *testing.T) {
 }
 
 func TestSlicedRunWithoutProbesExplainsNothing(t *testing.T) {
+	labtest.Slow(t)
 	fake, store := newLoopback(t), &memory{}
 	o := sliced(options(t, fake, store))
 	o.WithoutProbes = probe.Names()
@@ -99,6 +101,7 @@ func TestSlicedRunGoesOnAfterAnAbort(t *testing.T) {
 
 // A sample that cannot begin is a failed record; the others of its batch go on.
 func TestSlicedSampleThatFailsHoldsUpNoOther(t *testing.T) {
+	labtest.Slow(t)
 	fake, store := newLoopback(t), &memory{}
 	fake.endsOf = func(c result.Cell, e testbed.Ends) testbed.Ends {
 		if c.Network == "macvlan" {

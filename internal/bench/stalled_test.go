@@ -6,6 +6,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/fault"
+	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/testbed"
 )
 
@@ -30,6 +31,7 @@ func quietPlace(t *testing.T, length time.Duration) testbed.Place {
 // A job hangs once no place of it has done anything for long enough; one that works, or that
 // cannot say, keeps it going.
 func TestStalledJob(t *testing.T) {
+	labtest.Slow(t)
 	quiet, works := quietPlace(t, stalledFor), quietPlace(t, stalledFor-time.Second)
 	gone := quietPlace(t, stalledFor)
 	gone.Agent.Abandon()

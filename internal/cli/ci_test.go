@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/labtest"
 )
 
 // gateCase is two results and what a gate must say of them.
@@ -78,6 +79,7 @@ func runGate(t *testing.T, dir, script string, env []string) (string, int) {
 // and the action's own defaults.
 func TestGitHubAction(t *testing.T) {
 	t.Parallel()
+	labtest.Slow(t)
 	const folder = "../../examples/ci/github-action"
 	var action struct {
 		Inputs  map[string]struct{ Default string }
@@ -145,6 +147,7 @@ func TestGitHubAction(t *testing.T) {
 // TestGitLabTemplate runs the script of the template, line by line as a runner does.
 func TestGitLabTemplate(t *testing.T) {
 	t.Parallel()
+	labtest.Slow(t)
 	var template struct {
 		Gate struct {
 			Variables    map[string]string

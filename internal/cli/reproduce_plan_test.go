@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
 )
@@ -12,6 +13,7 @@ import (
 // TestBudgetExplainsWhatIsCompared: a time budget goes to explaining windows only as far as
 // a claim or a table of the study needs them.
 func TestBudgetExplainsWhatIsCompared(t *testing.T) {
+	labtest.Slow(t)
 	for id, want := range map[string]struct {
 		seconds float64
 		every   int

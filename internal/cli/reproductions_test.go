@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/cli"
+	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/paper"
 	"github.com/cnibench/cnibench/internal/report/reproduction"
 	"github.com/cnibench/cnibench/papers"
@@ -35,6 +36,7 @@ const (
 // runs say. What it says of networks and factors that could not be measured
 // changes with what cnibench has; -update writes it again.
 func TestReproductions(t *testing.T) {
+	labtest.Slow(t)
 	names, err := paper.List(papers.FS)
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat/dataset"
 )
@@ -17,6 +18,7 @@ func second() Testbed {
 // TestProspects: what a testbed lacks is listed before it measures, and a claim of which
 // it has a part can be contradicted still.
 func TestProspects(t *testing.T) {
+	labtest.Slow(t)
 	p := load(t, "lim2020")
 	testbed := second()
 	testbed.Lacks = func(c result.Cell, _ string) string {

@@ -4,11 +4,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cnibench/cnibench/internal/labtest"
 )
 
 // TestEveryClaimCanGoBothWays: for each claim of each paper there are records that
 // reproduce it and records that contradict it, judged as any records are.
 func TestEveryClaimCanGoBothWays(t *testing.T) {
+	labtest.Slow(t)
 	known := program(t)
 	for _, p := range all(t) {
 		for i, c := range p.Claims {

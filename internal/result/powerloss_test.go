@@ -15,6 +15,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/cli"
 	"github.com/cnibench/cnibench/internal/fault"
+	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
 )
@@ -271,6 +272,7 @@ func (s *small) whole(rec result.Recorded, promised int) string {
 // that was promised is read and reported, none is doubled, no half-written file is taken
 // for a whole one, and --resume completes it.
 func TestPowerLossAtEveryStep(t *testing.T) {
+	labtest.Slow(t)
 	whole := func(s *small, root string) error { return s.run(filepath.Join(root, "results", "r")) }
 	torn := func(_ int, s fault.Step) bool {
 		return s.Kind == fault.Write && filepath.Base(s.Path) == result.SamplesFile && bytes.Contains(s.Data, []byte(`"block":2`))
@@ -305,6 +307,7 @@ func TestPowerLossAtEveryStep(t *testing.T) {
 // TestEveryStepFails: a disk that fails one step, or every step from one on, ends the run
 // with that error. What it leaves is resumed once the disk is sound.
 func TestEveryStepFails(t *testing.T) {
+	labtest.Slow(t)
 	for name, c := range map[string]struct {
 		why  error
 		once bool

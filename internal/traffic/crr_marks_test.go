@@ -89,6 +89,7 @@ func TestMarksAreForConnections(t *testing.T) {
 // The first packet of a connection is answered within its transaction, in one window and in
 // slices.
 func TestFirstPacketIsInTheTransaction(t *testing.T) {
+	labtest.Slow(t)
 	server, client, err := both(t, t.Context(), quick(TCPCRR), "127.0.0.1")
 	if err != nil {
 		t.Fatal(err)

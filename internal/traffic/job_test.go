@@ -207,6 +207,7 @@ func received(k *rank) []byte {
 // Each rank receives exactly the bytes that the operation defines, whatever the others
 // have, again and again; and the check that a job ends with accepts that and nothing else.
 func TestJobContent(t *testing.T) {
+	labtest.Slow(t)
 	random := rand.NewChaCha8([32]byte{7})
 	for _, n := range []int{2, 3, 4, 8} {
 		for _, m := range []int{4, 1500, 200_000} {
@@ -336,6 +337,7 @@ func TestBarrierKnowsAll(t *testing.T) {
 // A whole job counts the same operations at all ranks, and sends the closed form's bytes
 // in each.
 func TestJobOnLoopback(t *testing.T) {
+	labtest.Slow(t)
 	for _, cfg := range possible(4, 4096) {
 		cfg = sized(cfg, 4, 4096)
 		reports, errs := runAll(t, cfg)

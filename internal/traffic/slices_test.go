@@ -141,6 +141,7 @@ func TestSlicesCountAllOfTheWork(t *testing.T) {
 }
 
 func TestSlicesBeginInTime(t *testing.T) {
+	labtest.Slow(t)
 	// Of the others some may be late as well, on a machine that other tests keep busy.
 	turns := append([]Turn{{At: -time.Second, Length: 10 * time.Millisecond}}, someTurns(20)...)
 	client, _, err := slicedRun(t, Config{Test: TCPRR, MessageBytes: 64, Streams: 1}, turns)

@@ -177,6 +177,7 @@ func TestRequestNumbersCannotBeGuessed(t *testing.T) {
 
 // TestShortRoundTrips: numbers that begin anywhere fit into datagrams of every size.
 func TestShortRoundTrips(t *testing.T) {
+	labtest.Slow(t)
 	for name, change := range map[string]func(*Config){
 		"1 byte": func(c *Config) { c.MessageBytes = 1 }, "8 bytes": func(c *Config) { c.MessageBytes = 8 },
 		"a burst of 3": func(c *Config) { c.MessageBytes, c.Burst = 8, 3 },

@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/common/model"
 	"golang.org/x/perf/benchfmt"
 
+	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/page"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
@@ -48,6 +49,7 @@ func exported() map[string]report.Input {
 // TestExportsAgree reads the exports back and compares every number with the
 // JSON, both ways.
 func TestExportsAgree(t *testing.T) {
+	labtest.Slow(t)
 	for name, in := range exported() {
 		t.Run(name, func(t *testing.T) {
 			var r jsonReport

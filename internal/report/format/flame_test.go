@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/cnibench/cnibench/internal/flame"
+	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
 	"github.com/cnibench/cnibench/internal/report/screen"
@@ -42,6 +43,7 @@ func deepStacks(in report.Input) report.Flames {
 // TestFlameWords: where there are no graphs the page says why, and where they
 // are of many cells it says of which.
 func TestFlameWords(t *testing.T) {
+	labtest.Slow(t)
 	sampled := reporttest.Stacked()
 	broken := reporttest.Burnt(reporttest.Drawn(), "")
 	broken.Flames.Trouble = "raw/b01-c000/server.folded.gz: unexpected EOF"

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
 	"github.com/cnibench/cnibench/internal/report/screen"
@@ -229,6 +230,7 @@ func manySummary(c result.Cell, n reporttest.FixtureNetwork, random *rand.Rand) 
 const mostBytes = 3_000_000
 
 func TestHTMLStaysSmall(t *testing.T) {
+	labtest.Slow(t)
 	in := many()
 	if n := len(in.Analysis.Cells); n < 5000 {
 		t.Fatalf("%d cells, want 5,000", n)

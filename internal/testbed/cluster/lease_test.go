@@ -15,6 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/fault"
 	"github.com/cnibench/cnibench/internal/kubeclient/kubetest"
+	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -188,6 +189,7 @@ func TestRunsClearOthersLater(t *testing.T) {
 // TestOnlyOursIsDeleted: a namespace that somebody created under a run's name, without its
 // labels, stays, and every deletion names the one object that it is for.
 func TestOnlyOursIsDeleted(t *testing.T) {
+	labtest.Slow(t)
 	c := kubetest.New("a")
 	b, _ := open(t, c)
 	cells := []result.Cell{cell(result.PathPodToPod, result.IntraHost)}

@@ -15,6 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/kubeclient"
 	"github.com/cnibench/cnibench/internal/kubeclient/kubetest"
+	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -76,6 +77,7 @@ func ofTeam(t *testing.T, c *kubetest.Cluster) []string {
 // A user without rights outside one namespace measures every path in it, on nodes that
 // the scheduler chose, and leaves there what was there.
 func TestWithinANamespace(t *testing.T) {
+	labtest.Slow(t)
 	c := team(t, "a", "b")
 	b, _ := openTeam(t, c, campaign.Cluster{})
 	cells := []result.Cell{cell(result.PathPodToPod, result.InterHost), cell(result.PathPodToPod, result.IntraHost)}
@@ -129,6 +131,7 @@ func TestWithinANamespace(t *testing.T) {
 // Where the scheduler finds no second node, one is measured; zones and pairs of nodes
 // that nobody may list are an error, and nothing is made.
 func TestWithinOneNode(t *testing.T) {
+	labtest.Slow(t)
 	c := team(t, "a")
 	b, _ := openTeam(t, c, campaign.Cluster{})
 	cells := []result.Cell{cell(result.PathPodToPod, result.IntraHost), cell(result.PathPodToPod, result.InterHost)}
@@ -154,6 +157,7 @@ func TestWithinOneNode(t *testing.T) {
 // What a killed run left is found by its labels; runs that live, and what is somebody
 // else's, stay.
 func TestCleanWithinANamespace(t *testing.T) {
+	labtest.Slow(t)
 	c := team(t, "a")
 	b, _ := openTeam(t, c, campaign.Cluster{})
 	if _, err := b.Prepare(t.Context(), []result.Cell{cell(result.PathPodToPod, result.IntraHost)}); err != nil {
