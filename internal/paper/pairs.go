@@ -132,7 +132,7 @@ func (r *resolver) value(s summary.Cell) bool {
 
 // opponents compares a left cell with every right one.
 func (r *resolver) opponents(left summary.Cell) {
-	if !r.value(left) {
+	if !r.value(left) { // one pair is counted, and those that have no right cell are by against
 		r.lost += len(r.against(left)) - 1
 		return
 	}

@@ -59,6 +59,28 @@ const (
 	notInForce      = " did not take effect: "
 )
 
+// leftOut are those of a claim's cells that a time budget left out: a factor that a selector
+// leaves open (any) has fewer values then than the study. The conditions of the experiment are
+// the testbed's own. It is nothing where none of the cells is recorded, as in another campaign.
+func (r *Results) leftOut(uses []result.Cell) []result.Cell {
+	if !r.Cut {
+		return nil
+	}
+	bare := func(c result.Cell) result.Cell {
+		c.CongestionControl, c.CPUs = "", ""
+		return c
+	}
+	recorded := map[result.Cell]bool{}
+	for _, c := range r.Analysis.Cells {
+		recorded[bare(c.Cell)] = true
+	}
+	left := slices.DeleteFunc(slices.Clone(uses), func(c result.Cell) bool { return recorded[bare(c)] })
+	if len(left) == len(uses) {
+		return nil
+	}
+	return left
+}
+
 // absent says why no recorded cell is as the selector says: it asks what this
 // program knows first, then what was recorded.
 func (r *Results) absent(s Selector) string {

@@ -96,19 +96,28 @@ func (m Missing) lacking() bool {
 // probability of a false decision is at most 1 − confidence for each claim.
 func Verdicts(p Paper, r *Results) []Verdict {
 	var out []Verdict
-	for _, c := range p.Claims {
-		out = append(out, judge(p.Publication.Cells, c, r))
+	for i, c := range p.Claims {
+		var left []result.Cell
+		if i < len(p.uses) {
+			left = r.leftOut(p.uses[i])
+		}
+		out = append(out, judge(p.Publication.Cells, c, r, left...))
 	}
 	return out
 }
 
-func judge(common Selector, claim Claim, results *Results) Verdict {
+// judge judges a claim. left are the cells that it is about and that a time budget left out.
+func judge(common Selector, claim Claim, results *Results, left ...result.Cell) Verdict {
 	v := Verdict{Claim: claim}
 	if claim.NotYet != "" {
 		v.Outcome, v.Missing = NotMeasurable, []Missing{{What: "not yet", Why: claim.NotYet}}
 		return v
 	}
 	r := resolve(results, common, claim)
+	for _, c := range left { // in how many pairs is not known
+		r.miss(name(c), leftOut)
+		r.uncounted = true
+	}
 	for _, m := range r.missing {
 		v.Missing = append(v.Missing, Missing{m.what, m.why})
 	}

@@ -303,6 +303,37 @@ func TestUndecided(t *testing.T) {
 	wantVerdict(t, claimOf("greater", on("a"), Selector{"network": []any{"b", "c"}, "streams": []any{1.0, 4.0}}), cut, Undecided)
 }
 
+// TestLeftOutOfAnOpenFactor: a factor that a claim leaves open has fewer values where a time
+// budget cut the campaign. What it left out keeps the claim open, whatever the rest shows.
+func TestLeftOutOfAnOpenFactor(t *testing.T) {
+	m := (&made{}).add(cellOf("a"), throughput, around(2e9)...).add(cellOf("b"), throughput, around(1e9)...).unsupported(cellOf("c"), "kernel has no c")
+	claim := with(claimOf("greater", Selector{"network": "a", "profile": anyValue}, on("b", "c")), func(c *Claim) { c.ID = "open" })
+	tuned := cellOf("a", func(c *result.Cell) { c.Profile, c.CPUs = "tuned", "same" })
+	elsewhere := cellOf("z")
+	for name, c := range map[string]struct {
+		cut  bool
+		uses []result.Cell
+		want Outcome
+	}{
+		"all is recorded":         {true, []result.Cell{cellOf("a"), cellOf("b"), cellOf("c")}, ReproducedInPart},
+		"other conditions":        {true, []result.Cell{cellOf("a", func(c *result.Cell) { c.CPUs = "free" }), cellOf("b"), cellOf("c")}, ReproducedInPart},
+		"a profile is left out":   {true, []result.Cell{cellOf("a"), cellOf("b"), cellOf("c"), tuned}, Undecided},
+		"of another campaign":     {true, []result.Cell{elsewhere, tuned}, ReproducedInPart},
+		"without a time budget":   {false, []result.Cell{cellOf("a"), tuned}, ReproducedInPart},
+		"a testbed of its own":    {true, nil, ReproducedInPart},
+		"the baseline alone left": {true, []result.Cell{cellOf("a"), elsewhere}, Undecided},
+	} {
+		for _, holds := range []string{"", holdsMost} {
+			r := m.results()
+			r.Cut = c.cut
+			claim.Holds = holds
+			if v := Verdicts(Paper{Claims: []Claim{claim}, uses: [][]result.Cell{c.uses}}, r)[0]; v.Outcome != c.want {
+				t.Errorf("%s, holds %q: %s, want %s (%v)", name, holds, v.Outcome, c.want, v.Missing)
+			}
+		}
+	}
+}
+
 // TestReproducedInPart: a claim holds in all that can be measured, and the rest needs what the
 // testbed lacks. It is nothing of the kind where one measured pair does not show it.
 func TestReproducedInPart(t *testing.T) {

@@ -298,10 +298,10 @@ func (w MPI) ParseJob(p Params, hosts []MPIHost, outputs []Output) (Measurement,
 }
 
 // jobEnded is why a launcher or a daemon did not end well. What an agent ended comes first,
-// as the cause of what the others say, then the launcher; daemons that it does not say
-// anything of are all named.
+// as the cause of what the others say, then daemons that a signal ended, then the launcher;
+// daemons that it does not say anything of are all named.
 func jobEnded(hosts []MPIHost, outputs []Output) error {
-	var killed, others []error
+	var killed, signalled, others []error
 	for i, o := range outputs {
 		end := "launcher"
 		if i > 0 {
@@ -312,6 +312,8 @@ func jobEnded(hosts []MPIHost, outputs []Output) error {
 		case err == nil:
 		case o.Killed != "":
 			killed = append(killed, err)
+		case i > 0 && o.ExitCode < 0:
+			signalled = append(signalled, err)
 		case i == 0:
 			others = []error{err}
 		case outputs[0].ExitCode == 0:
@@ -320,6 +322,9 @@ func jobEnded(hosts []MPIHost, outputs []Output) error {
 	}
 	if len(killed) > 0 {
 		return killed[0]
+	}
+	if len(signalled) > 0 {
+		return errors.Join(signalled...)
 	}
 	return errors.Join(others...)
 }

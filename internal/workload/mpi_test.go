@@ -347,6 +347,7 @@ func TestMPIFailures(t *testing.T) {
 	for want, outputs := range map[string][]Output{
 		"mpirun (launcher) did not end in time (the job did not begin): no route": {{Argv: []string{"mpirun"}, Killed: "the job did not begin", Stdout: openMPILaunch + "x\n", Stderr: "no route\n-----\n"}, good},
 		"mpirun (launcher) ended with status 137: rank 1 exited on signal 9":      {{Argv: []string{"mpirun"}, ExitCode: 137, Stderr: "-----\nrank 1 exited on signal 9\n-----\n"}, good},
+		"orted (daemon at 10.244.2.2) was ended by a signal":                      {{Argv: []string{"mpirun"}, ExitCode: 205, Stderr: "no-path\n"}, {Argv: []string{"orted"}, ExitCode: -1}},
 		"orted (daemon at 10.244.2.2) ended with status 1: no library":            {{Argv: []string{"mpirun"}}, {Argv: []string{"orted"}, ExitCode: 1, Stderr: "no library\n"}},
 		"mpi_netpipe (version unknown): its output is not understood: it has 0":   {{Argv: []string{"mpirun"}}, good},
 		"1 of 2 places": {good},
