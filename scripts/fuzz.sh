@@ -10,8 +10,8 @@
 #                     FUZZ_SECONDS (300 unless set) with their builds. Each day begins
 #                     with the next ones, so that all get their turn.
 #
-# FUZZ_DAY sets the day that the rotation uses (days since 1970; .ci/run counts its runs). Every line of the
-# report is: result, executions, seconds, target. Go makes the inputs with one worker, and
+# FUZZ_DAY sets the day that the rotation uses (days since 1970; .ci/run sets the number of
+# commits). Every line of the report is: result, executions, seconds, target. Go makes the inputs with one worker, and
 # keeps what it learned in its cache for the next run. An input fails its target where the
 # target's own checks fail, and where it takes more than internal/labtest/fuzzed allows.
 # The exit status is 1 where a target failed; go then leaves the input that failed in the
