@@ -2,7 +2,6 @@
 package plan
 
 import (
-	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -86,13 +85,16 @@ type Slot struct {
 	Round int
 }
 
-// Block is one sample of every active cell in random order; cells of one
-// profile and MTU are together, as changing those of a machine takes longer
-// than a sample, and so do the pairs of nodes of one round. The order is that of all cells, with those that are not active
-// left out: it depends on the seed and the block alone, so dropping a cell does
-// not move the others. A baseline
-// stays as long as any cell that is compared with it, and a pair as long as any of
-// its round: the pairs measured at the same time thereby stay the same. active may be nil for all.
+// Block is one sample of every active cell in random order, in groups whose order is random
+// too. Cells of one profile and MTU are together, as changing those of a machine takes longer
+// than a sample. Of these, cells that are compared with one baseline are together: a machine's
+// speed changes within a minute, and two samples that follow each other differ less by it. So
+// are the pairs of nodes of one round.
+//
+// The order is that of all cells, with those that are not active left out: it depends on the
+// seed and the block alone, so dropping a cell does not move the others. A baseline stays as
+// long as any cell that is compared with it, and a pair as long as any of its round: the pairs
+// measured at the same time thereby stay the same. active may be nil for all.
 func (p Plan) Block(n int, active func(cell int) bool) []Slot {
 	order, rounds := p.order(n)
 	wanted := p.wanted(active, rounds)
@@ -137,24 +139,30 @@ func (p Plan) order(n int) (order, rounds []int) {
 	order = rng.Perm(len(p.Cells))
 	rounds = p.rounds(rng)
 	// The groups are in the order of their first cells: random as well.
-	rank, turn := map[settings]int{}, map[int]int{}
-	first := make([]int, len(p.Cells)) // of its round, in the permutation
+	nodes, compared, turn := firsts[settings]{}, firsts[result.Cell]{}, firsts[int]{}
+	places := make([][3]int, len(p.Cells)) // of its settings, of what it is compared with, its own
 	for at, i := range order {
-		if _, have := rank[p.settings(i)]; !have {
-			rank[p.settings(i)] = len(rank)
-		}
-		first[i] = at
+		place := [3]int{nodes.of(p.settings(i), at), compared.of(p.Cells[i].OfAnyPair().Baseline(), at), at}
 		if round := rounds[i]; round > 0 {
-			if _, have := turn[round]; !have {
-				turn[round] = at
-			}
-			first[i] = turn[round]
+			place[2] = turn.of(round, at)
 		}
+		places[i] = place
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(rank[p.settings(a)]-rank[p.settings(b)], first[a]-first[b])
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return slices.Compare(places[a][:], places[b][:]) })
 	return order, rounds
+}
+
+// firsts are the places in a permutation at which each group first appears.
+type firsts[G comparable] map[G]int
+
+// of is the place of a group, one of whose members is at a place. Members come in the order of
+// the permutation.
+func (f firsts[G]) of(group G, at int) int {
+	if first, have := f[group]; have {
+		return first
+	}
+	f[group] = at
+	return at
 }
 
 // settings are the factors that are settings of nodes.

@@ -286,6 +286,41 @@ func TestIDsSortAsBlocksAndCellsDo(t *testing.T) {
 	}
 }
 
+// In each block the cells of one profile and MTU follow each other, and so do those of one
+// baseline. Which group is first differs from block to block.
+func TestComparedCellsFollowEachOther(t *testing.T) {
+	c := matrix("host", "bridge", "macvlan")
+	c.Profiles, c.MTU = []string{"default_settings", "network_latency"}, []int{1500, 9000}
+	p := New(c, 3)
+	first := map[result.Cell]bool{}
+	for block := 1; block <= p.MaxBlocks; block++ {
+		slots := p.Block(block, nil)
+		if len(slots) != len(p.Cells) {
+			t.Fatalf("block %d has %d of %d cells", block, len(slots), len(p.Cells))
+		}
+		first[slots[0].Cell.Baseline()] = true
+		together(t, block, slots, func(c result.Cell) any { return settings{c.Profile, c.MTU} })
+		together(t, block, slots, func(c result.Cell) any { return c.Baseline() })
+	}
+	if len(first) < 5 {
+		t.Errorf("%d blocks begin with %d groups of 12", p.MaxBlocks, len(first))
+	}
+}
+
+// together checks that the cells of each group follow each other.
+func together(t *testing.T, block int, slots []Slot, group func(result.Cell) any) {
+	t.Helper()
+	over := map[any]bool{}
+	for i, s := range slots {
+		if i > 0 && group(s.Cell) != group(slots[i-1].Cell) {
+			over[group(slots[i-1].Cell)] = true
+		}
+		if over[group(s.Cell)] {
+			t.Errorf("block %d: %s is apart from its group", block, s.Cell.Describe())
+		}
+	}
+}
+
 // Balance: over many seeds and blocks each cell is equally often in each
 // place. Pearson's chi-square over the k × k table has (k-1)² degrees of freedom
 // (rows and columns are both fixed); its normal limit puts 5 standard deviations
