@@ -18,13 +18,15 @@ import (
 	"github.com/cnibench/cnibench/internal/paper"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/workload"
 )
 
 // What a time budget makes of a paper's campaign: short samples, and as many blocks as
 // an interval needs, in most of the time; the rest goes for building the lab.
 const (
-	budgetSampling = "sampling: {seconds: %g, warmup_seconds: 0.1, slices: 3%s, min_blocks: %d, max_blocks: 60, max_seconds: %g}"
+	budgetSampling = "sampling: {seconds: %g, warmup_seconds: %g, slices: 3%s, min_blocks: %d, max_blocks: 60, max_seconds: %g}"
 	budgetSeconds  = 0.5
+	budgetWarmup   = 0.1
 	// budgetStarved is for papers with background streams. A stream that gets its share of
 	// a full CPU beside hundreds of others may receive nothing for half a second.
 	budgetStarved   = 2.0
@@ -58,7 +60,7 @@ func budgetCampaign(p paper.Paper, budget time.Duration) ([]byte, error) {
 	if slices.ContainsFunc(p.Used, func(c result.Cell) bool { return c.BackgroundStreams > 0 }) {
 		seconds = budgetStarved
 	}
-	sampling := fmt.Sprintf(budgetSampling, seconds, explaining, budgetBlocks, budgetMeasuring*budget.Seconds())
+	sampling := fmt.Sprintf(budgetSampling, seconds, budgetWarmupOf(p, seconds), explaining, budgetBlocks, budgetMeasuring*budget.Seconds())
 	line := regexp.MustCompile(`(?m)^sampling:.*$`)
 	text := string(p.Campaign)
 	switch {
@@ -71,6 +73,34 @@ func budgetCampaign(p paper.Paper, budget time.Duration) ([]byte, error) {
 	}
 	name := "name: " + p.ID + budgetMark + shortDuration(budget)
 	return []byte(regexp.MustCompile(`(?m)^name:.*$`).ReplaceAllString(text, name)), nil
+}
+
+// budgetWarmupOf is the warm-up of a paper's samples. A tool that takes whole seconds would
+// leave out one second for each that it counts: then there is no warm-up, and twice as many
+// blocks. The congestion window of a lab's path, with a round trip of some 20 µs, is open
+// within milliseconds of that second. The engine's long windows need their warm-up.
+func budgetWarmupOf(p paper.Paper, seconds float64) float64 {
+	long := campaign.Sampling{Seconds: seconds, WarmupSeconds: budgetWarmup}
+	short := campaign.Sampling{Seconds: seconds}
+	doubled := false
+	for _, c := range p.Used {
+		with, err := sampleLength(long, c)
+		without, bad := sampleLength(short, c)
+		if err != nil || bad != nil || longWindow(c) {
+			return budgetWarmup
+		}
+		doubled = doubled || with >= 2*without
+	}
+	if doubled {
+		return 0
+	}
+	return budgetWarmup
+}
+
+// longWindow reports whether the engine measures a cell in one window.
+func longWindow(c result.Cell) bool {
+	w, err := workload.Find(c.Workload)
+	return err == nil && len(w.Spec().Needs) == 0 && !workload.Sliceable(c)
 }
 
 // explained reports whether a claim is about what only explaining windows read.
