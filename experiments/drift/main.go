@@ -22,10 +22,12 @@ import (
 // leastSamples is how many samples a cell needs: with fewer, its mean has much of each.
 const leastSamples = 8
 
-// bounds are the ends of the classes of distances between the starts of two samples.
-var bounds = [...]time.Duration{
-	2500 * time.Millisecond, 5 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 320 * time.Second,
-}
+// classes is how many distances between the starts of two samples the table has. Each goes
+// twice as far as the one before.
+const classes = 8
+
+// bound is the end of a class.
+func bound(class int) time.Duration { return 2500 * time.Millisecond << class }
 
 func main() { os.Exit(recorded.Main("drift", run)) }
 
@@ -85,12 +87,15 @@ func write(w io.Writer, all []sample) error {
 	if square <= 0 {
 		return errors.New("all samples of a cell are the same")
 	}
-	var products [len(bounds)]float64
-	var pairs [len(bounds)]int
+	var products [classes]float64
+	var pairs [classes]int
 	for i, a := range all {
 		for _, b := range all[i+1:] {
-			class := slices.IndexFunc(bounds[:], func(bound time.Duration) bool { return b.start.Sub(a.start) < bound })
-			if class < 0 {
+			class := 0
+			for class < classes && b.start.Sub(a.start) >= bound(class) {
+				class++
+			}
+			if class == classes {
 				break
 			}
 			products[class] += a.value * b.value
@@ -100,11 +105,12 @@ func write(w io.Writer, all []sample) error {
 	fmt.Fprintf(w, "%d samples differ from the means of their cells by %.1f %% (standard deviation).\n\n", len(all), 100*math.Sqrt(square))
 	fmt.Fprintln(w, "| time between two samples | pairs | correlation |\n|---|---:|---:|")
 	from := time.Duration(0)
-	for class, bound := range bounds {
+	for class := range classes {
+		to := bound(class)
 		if pairs[class] > 0 {
-			fmt.Fprintf(w, "| %g to %g s | %d | %.2f |\n", from.Seconds(), bound.Seconds(), pairs[class], products[class]/float64(pairs[class])/square)
+			fmt.Fprintf(w, "| %g to %g s | %d | %.2f |\n", from.Seconds(), to.Seconds(), pairs[class], products[class]/float64(pairs[class])/square)
 		}
-		from = bound
+		from = to
 	}
 	return nil
 }
