@@ -109,7 +109,7 @@ func campaignKeys(known Known) []key {
 		{name: "services", def: "[1]", kind: "number of services", bounds: bounds{Min: 1, Max: maxServices}, example: "[1, 100, 1000, 10000]",
 			doc: "How many services each node is programmed with. Traffic goes to one of them. For paths to cluster-ip and node-port."},
 		{name: "service_proxies", def: "[iptables]", kind: "service proxy", names: closed(known.ServiceProxies), example: "[iptables, nftables, ebpf]",
-			doc: "What implements services: kube-proxy's rule structure in one of its modes, or eBPF as in Cilium: at the socket, or for NodePorts of other nodes by XDP. For paths to cluster-ip and node-port."},
+			doc: "What implements services: kube-proxy's rule structure in one of its modes, or eBPF as in Cilium: at the socket, or for NodePorts of other nodes by XDP; or for HTTP to NodePorts an ingress. For paths to cluster-ip and node-port."},
 		{name: "policies", def: "[0]", kind: "number of policies", bounds: bounds{Min: 0, Max: maxPolicies}, example: "[0, 10, 100, 1000]",
 			doc: "How many non-matching policies the network evaluates before the one that allows the traffic. Networks that enforce no policies are measured without."},
 		{name: "encryption", def: "[" + result.EncryptionNone + "]", kind: "encryption", names: result.Encryptions(), example: "[none, wireguard-go]",

@@ -141,6 +141,25 @@ func TestNodePortExample(t *testing.T) {
 	}
 }
 
+// TestIngressExample runs examples/ingress.yaml: requests pass its HAProxy, with connections
+// that are kept and with one for each.
+func TestIngressExample(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, sample := range runShort(t, shorter(t, "../../examples/ingress.yaml")) {
+		if sample.Cell.ToService() && sample.Status == result.StatusOK {
+			seen[sample.Cell.ServiceProxy+" "+sample.Cell.Test] = true
+		}
+	}
+	for _, proxy := range []string{"iptables", "ebpf", "ingress"} {
+		for _, test := range []string{"keep-alive", "close"} {
+			if !seen[proxy+" "+test] {
+				t.Errorf("%s by %s was not measured", test, proxy)
+			}
+		}
+	}
+}
+
 // TestModernExample runs examples/modern.yaml: what this kernel has is measured, and what it
 // lacks is named.
 func TestModernExample(t *testing.T) {

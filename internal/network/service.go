@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // Service is one port of a service, as a service proxy learns of it.
@@ -66,12 +67,16 @@ type ServiceProxy struct {
 	// UserSpaceLoses are the datagrams to services, in fragments, that do not arrive where the
 	// network's packets are switched in user space.
 	UserSpaceLoses Fragments
-	// Refuses says why a network cannot have it; "" where it can. May be nil.
-	Refuses func(n Network) string
+	// Refuses says why it cannot carry a cell's traffic on a network; "" where it can. May be nil.
+	Refuses func(n Network, c result.Cell) string
 	// Passed gives how many packets to a NodePort of a node, from other nodes, its programs at
 	// the node's device have led to a backend, and how many answers they have changed. It is an
 	// error where the device does not run them as it should. nil where there are none.
 	Passed func(self Node) (requests, answers uint64, err error)
+	// Requests is how many requests to NodePorts the program has taken that carries them in user
+	// space on a node. nil where none does: services are then rules for packets, which pass the
+	// node's, or programs at sockets.
+	Requests func(ctx context.Context, self Node) (uint64, error)
 	// Update does on one node what it does when the endpoints of one service have changed:
 	// services are all of them, as they are now, and changed is the index of that one. It is
 	// nil where AtSockets is not: what that gives is a ServiceUpdater.

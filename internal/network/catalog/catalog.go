@@ -143,7 +143,7 @@ func named[T any](what, name string, list []T, nameOf func(T) string) (T, error)
 
 // ServiceProxies is every service proxy, in the order in which help shows them.
 func ServiceProxies() []network.ServiceProxy {
-	return []network.ServiceProxy{serviceproxy.IPTables(), serviceproxy.NFTables(), serviceproxy.IPVS(), serviceproxy.EBPF(), serviceproxy.XDP(), antrea.ServiceProxy(), ovn.ServiceProxy()}
+	return []network.ServiceProxy{serviceproxy.IPTables(), serviceproxy.NFTables(), serviceproxy.IPVS(), serviceproxy.EBPF(), serviceproxy.XDP(), serviceproxy.Ingress(), antrea.ServiceProxy(), ovn.ServiceProxy()}
 }
 
 // FindServiceProxy looks a service proxy up by name; the error lists the known

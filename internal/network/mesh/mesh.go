@@ -6,9 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -52,7 +49,7 @@ func NodeProxy(n network.Network) network.Network {
 	// Between pods of one node packets pass the node's rules by this alone.
 	n.Needs = append(n.Needs, netns.BridgeNetfilter())
 	n.PodsAdded = after(n.PodsAdded, func(ctx context.Context, self network.Node, _ []network.Pod) error {
-		if _, err := os.Stat(pidFile(self, nodeProxy)); err == nil {
+		if proxy(self, nodeProxy).Started() {
 			return nil
 		}
 		return errors.Join(startProxy(ctx, self, self.NS, nodeProxy), redirect(ctx, self.NS, nodeRules(self)))
@@ -77,9 +74,9 @@ func on(n network.Network, model string) network.Network {
 	if n.Kind == result.KindReal { // the network and the proxy are, the mesh is not
 		n.Kind = result.KindModel
 	}
-	n.Needs = append(append([]netns.Feature{}, n.Needs...), haproxyTool(), dataplane.NFTTool(), netns.NFTables(), netns.Conntrack())
+	n.Needs = append(append([]netns.Feature{}, n.Needs...), dataplane.HAProxyTool(), dataplane.NFTTool(), netns.NFTables(), netns.Conntrack())
 	n.IPv6 = false
-	n.Datapath = haproxyVersion
+	n.Datapath = dataplane.HAProxyVersion
 	return n
 }
 
@@ -111,18 +108,18 @@ func of(self network.Node, pods []network.Pod) []network.Pod {
 // sidecars gives each pod of a node that has none its proxy, and ends those whose pods are
 // gone.
 func sidecars(ctx context.Context, self network.Node, pods []network.Pod) error {
-	running, err := filepath.Glob(pidFile(self, "*"))
+	running, err := dataplane.HAProxies(dir(self))
 	if err != nil {
 		return err
 	}
-	left := map[string]bool{}
-	for _, path := range running {
-		left[strings.TrimSuffix(filepath.Base(path), pidSuffix)] = true
+	left := map[string]dataplane.HAProxy{}
+	for _, one := range running {
+		left[one.Name] = one
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(4)
 	for _, p := range of(self, pods) {
-		if left[p.ID] {
+		if _, runs := left[p.ID]; runs {
 			delete(left, p.ID)
 			continue
 		}
@@ -132,8 +129,8 @@ func sidecars(ctx context.Context, self network.Node, pods []network.Pod) error 
 		})
 	}
 	err = g.Wait()
-	for gone := range left {
-		err = errors.Join(err, endProxy(self, gone))
+	for _, gone := range left {
+		err = errors.Join(err, gone.End())
 	}
 	return err
 }

@@ -9,16 +9,6 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-func TestParseVersion(t *testing.T) {
-	got, err := parseVersion("HAProxy version 2.6.12-1+deb12u4 2026/05/11 - https://haproxy.org/\nStatus: long-term supported branch\n")
-	if err != nil || got != "HAProxy 2.6.12-1+deb12u4" {
-		t.Errorf("%q, %v", got, err)
-	}
-	if _, err := parseVersion("nginx version: nginx/1.22.1\n"); err == nil {
-		t.Error("another program's version was read")
-	}
-}
-
 func TestParseCounters(t *testing.T) {
 	got, err := parseCounters(`table ip cnb-mesh {
 	chain out {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/network/dataplane"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 //go:embed kubeovn.conflist
@@ -140,7 +141,7 @@ func kubeOVNRules(_ network.Node, filter, nat *dataplane.Table) {
 }
 
 // kubeOVNRefuses says why the service proxy ovn cannot serve a network; "" where it can.
-func kubeOVNRefuses(n network.Network) string {
+func kubeOVNRefuses(n network.Network, _ result.Cell) string {
 	if !strings.HasPrefix(n.Name, kubeOVNName) {
 		return ""
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/network/dataplane"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // TestKubeOVNTopology: the pods of all nodes have one logical switch, each node has a port in
@@ -98,7 +99,7 @@ func TestKubeOVNRules(t *testing.T) {
 // TestKubeOVNRefusesServices: also where the network is accelerated.
 func TestKubeOVNRefusesServices(t *testing.T) {
 	for name, refused := range map[string]bool{"ovn/kube-ovn": true, "ovn/kube-ovn+sockmap": true, "ovn/geneve": false, "bridge": false} {
-		if why := ServiceProxy().Refuses(network.Network{Name: name}); (why != "") != refused {
+		if why := ServiceProxy().Refuses(network.Network{Name: name}, result.Cell{}); (why != "") != refused {
 			t.Errorf("%s: %q", name, why)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/network/dataplane"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // XDP is Cilium's acceleration of NodePorts for clients outside the cluster. What a client
@@ -35,7 +36,7 @@ func XDP() network.ServiceProxy {
 
 // xdpRefuses says why packets between a node's device and the pods of a network do not pass
 // the node, or why their answers do not.
-func xdpRefuses(n network.Network) string {
+func xdpRefuses(n network.Network, _ result.Cell) string {
 	if n.NoXDP != "" {
 		return n.NoXDP
 	}

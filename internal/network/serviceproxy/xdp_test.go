@@ -5,6 +5,7 @@ import (
 
 	"github.com/cnibench/cnibench/bpf"
 	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // TestNodePortCounters: each counter of the programs has a name.
@@ -29,7 +30,7 @@ func TestXDPRefuses(t *testing.T) {
 		{network.Network{NoXDP: "answers are elsewhere"}, true},
 		{network.Network{NoHostPaths: "a node reaches no pod"}, true},
 	} {
-		if why := xdpRefuses(tc.n); (why != "") != tc.refused {
+		if why := xdpRefuses(tc.n, result.Cell{}); (why != "") != tc.refused {
 			t.Errorf("%+v: %q", tc.n, why)
 		}
 	}

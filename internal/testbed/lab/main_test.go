@@ -66,6 +66,7 @@ func owner(dir string, networks []string) int {
 	for _, proxy := range []string{"iptables", "nftables", "ebpf", "xdp"} {
 		all = append(all, serviceCells("bridge", proxy, 10)...)
 	}
+	all = append(all, ingressCells("bridge")...)
 	if len(networks) > 0 {
 		all = nil
 	}

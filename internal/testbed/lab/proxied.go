@@ -14,7 +14,7 @@ var _ testbed.PathVerifier = (*Lab)(nil)
 
 // WatchPath verifies on networks with proxies that TCP between pods passes those of both ends,
 // on networks with a flowtable that it takes the packets of long connections, and with a service
-// proxy in the driver that it takes those to a NodePort. All count: where several cells of a
+// proxy in the driver, or in user space, that it takes those to a NodePort. All count: where several cells of a
 // cluster are measured in turns, what all of them sent. On networks that claim a kind of device
 // it verifies those of the pods.
 func (l *Lab) WatchPath(ctx context.Context, cell result.Cell) func(context.Context) error {
@@ -33,6 +33,9 @@ func (l *Lab) WatchPath(ctx context.Context, cell result.Cell) func(context.Cont
 	if byDriver(c.proxy, cell) {
 		checks = append(checks, c.watchDriver(to))
 	}
+	if c.proxy.Requests != nil && cell.Path == result.PathPodToNodePort {
+		checks = append(checks, c.watchRequests(ctx, to))
+	}
 	if from.pod != 0 && to.pod != 0 && !cell.HasManyEnds() {
 		switch {
 		case c.network.Bypassed != nil:
@@ -47,6 +50,23 @@ func (l *Lab) WatchPath(ctx context.Context, cell result.Cell) func(context.Cont
 			errs = append(errs, check(ctx))
 		}
 		return errors.Join(errs...)
+	}
+}
+
+// watchRequests verifies that the program which carries NodePorts on the server's node took
+// requests of the sample.
+func (c *cluster) watchRequests(ctx context.Context, to site) func(context.Context) error {
+	node := c.nodes[to.node-1]
+	before, err := c.proxy.Requests(ctx, node)
+	return func(ctx context.Context) error {
+		after, errAfter := c.proxy.Requests(ctx, node)
+		if err := errors.Join(err, errAfter); err != nil {
+			return fmt.Errorf("not by %s: %s: %w", c.proxy.Name, node.Name, err)
+		}
+		if after <= before {
+			return fmt.Errorf("not by %s: it took no request of the sample on %s", c.proxy.Name, node.Name)
+		}
+		return nil
 	}
 }
 

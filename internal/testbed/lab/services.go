@@ -45,7 +45,7 @@ func (p *planner) checkRules(n network.Network, c result.Cell) error {
 		return fmt.Errorf("%s changes the service of a path to a cluster-ip, on the node of the client", c.Workload)
 	case proxy.Family != "" && !strings.HasPrefix(n.Name, proxy.Family):
 		return fmt.Errorf("%s cannot have services by %s: they are of the networks %s… alone", c.Network, proxy.Name, proxy.Family)
-	case proxy.AtSockets != nil || proxy.Family != "":
+	case proxy.AtSockets != nil || proxy.Requests != nil || proxy.Family != "":
 	case n.NoServices != "":
 		return fmt.Errorf("%s cannot have services by %s: %s", c.Network, proxy.Name, n.NoServices)
 	default:
@@ -74,7 +74,7 @@ func refusedBy(proxy network.ServiceProxy, n network.Network, c result.Cell) str
 	if proxy.Refuses == nil {
 		return ""
 	}
-	return proxy.Refuses(n)
+	return proxy.Refuses(n, c)
 }
 
 // measuredPort is the port of the service that is measured, of its endpoint and

@@ -38,9 +38,13 @@ func serviceCells(name, proxy string, services int) []result.Cell {
 	return all
 }
 
-// eachProxy runs a test for each service proxy that this kernel has.
+// eachProxy runs a test for each service proxy that this kernel has, but an ingress, which
+// takes HTTP alone (TestIngress).
 func eachProxy(t *testing.T, f func(t *testing.T, p network.ServiceProxy)) {
 	for _, p := range catalog.ServiceProxies() {
+		if p.Requests != nil {
+			continue
+		}
 		t.Run(p.Name, func(t *testing.T) {
 			needLab(t)
 			for _, need := range p.Needs {
@@ -225,7 +229,7 @@ func TestAServiceReachesAllItsBackends(t *testing.T) {
 func familyOf(p network.ServiceProxy) []string {
 	var all []string
 	for _, n := range catalog.List() {
-		if strings.HasPrefix(n.Name, p.Family) && !n.Policy && (p.Refuses == nil || p.Refuses(n) == "") {
+		if strings.HasPrefix(n.Name, p.Family) && !n.Policy && (p.Refuses == nil || p.Refuses(n, result.Cell{}) == "") {
 			all = append(all, n.Name)
 		}
 	}
@@ -427,7 +431,10 @@ func haveServices(t *testing.T, p network.ServiceProxy, networks []network.Netwo
 		}
 		if reason := unsupported[cell]; reason != "" {
 			why := p.Family != "" && strings.Contains(reason, "they are of the networks "+p.Family) || n.NoServices != "" && strings.Contains(reason, n.NoServices) || n.NoInterHost != "" && strings.Contains(reason, n.NoInterHost)
-			why = why || p.Refuses != nil && p.Refuses(n) != "" && strings.Contains(reason, p.Refuses(n))
+			if p.Refuses != nil {
+				refusal := p.Refuses(n, cell)
+				why = why || refusal != "" && strings.Contains(reason, refusal)
+			}
 			if !why && !n.HostNetwork && !strings.HasPrefix(reason, "kernel has no ") && !strings.HasPrefix(reason, "this machine has no ") {
 				t.Errorf("%s %s: %s", cell.Network, cell.Path, reason)
 			}
@@ -561,6 +568,7 @@ func TestWhereServicesCannotBe(t *testing.T) {
 		{"macvlan", "xdp", "a NodePort's packets reach a pod by its node"},
 		{"spiderpool/macvlan", "xdp", "answer past their node"},
 		{"antrea/geneve", "xdp", "past a program at the node's device"},
+		{"bridge", "ingress", "it takes HTTP alone"},
 		{"bridge", "ip_tables", "known: iptables, nftables, ipvs, ebpf, xdp"},
 	} {
 		n, err := catalog.Find(tc.network)
