@@ -67,6 +67,9 @@ type Options struct {
 	KeepGoing bool
 	// StoppingRule ends cells early; nil: every cell is measured in every block.
 	StoppingRule StoppingRule
+	// Refused says why a cell is not measured, although the testbed may have it: it is recorded
+	// as unsupported. "" or nil: it is measured.
+	Refused func(result.Cell) string
 }
 
 // StoppingRule decides which cells need no more blocks. It receives each record once, so that
@@ -104,7 +107,7 @@ func Run(ctx context.Context, o Options) (sum Summary, err error) {
 		r.keep(&o.Recorded[i])
 	}
 	r.Recorded = nil // they are in what keep made of them
-	unsupported, err := o.Testbed.Build(ctx, o.Plan.Cells)
+	unsupported, err := r.build(ctx, o.Plan.Cells)
 	if err != nil {
 		return Summary{Records: r.records}, fmt.Errorf("build the testbed: %w", err)
 	}

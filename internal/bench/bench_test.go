@@ -174,6 +174,29 @@ func TestUnsupportedCellHasOneRecord(t *testing.T) {
 	}
 }
 
+// A cell that is refused is recorded with the reason, and the testbed is not built for it.
+func TestRefusedCellIsNotBuilt(t *testing.T) {
+	fake, store := newLoopback(t), &memory{}
+	fake.unsupported = map[string]string{"macvlan": "it was built"}
+	o := options(t, fake, store)
+	o.Refused = func(c result.Cell) string { return map[string]string{"macvlan": "a study is of another"}[c.Network] }
+	if _, err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for _, s := range store.records {
+		if s.Cell.Network == "macvlan" {
+			refused++
+			if s.Status != result.StatusUnsupported || s.Reason != "a study is of another" {
+				t.Errorf("record %+v", s)
+			}
+		}
+	}
+	if refused != 1 {
+		t.Errorf("%d records of the refused cell", refused)
+	}
+}
+
 func TestFailedSampleIsARecordAndTriedAgain(t *testing.T) {
 	fake, store := newLoopback(t), &memory{}
 	fake.fail = func(n int) error {

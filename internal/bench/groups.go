@@ -72,7 +72,7 @@ func (r *run) group(ctx context.Context, switcher testbed.Grouper) error {
 		return r.failGroup(err)
 	}
 	cells := slices.DeleteFunc(slices.Clone(r.Plan.Cells), func(c result.Cell) bool { return !r.of.has(c) })
-	unsupported, err := r.Testbed.Build(ctx, cells)
+	unsupported, err := r.build(ctx, cells)
 	if err == nil {
 		err = r.retireUnsupported(ctx, unsupported)
 	}

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,22 @@ import (
 	"github.com/cnibench/cnibench/internal/testbed"
 	"github.com/cnibench/cnibench/internal/workload"
 )
+
+// build builds the testbed for cells, and gives those that it cannot have or that are refused,
+// each with the reason.
+func (r *run) build(ctx context.Context, cells []result.Cell) (map[result.Cell]string, error) {
+	refused := map[result.Cell]string{}
+	if r.Refused != nil {
+		for _, c := range cells {
+			if why := r.Refused(c); why != "" {
+				refused[c] = why
+			}
+		}
+	}
+	unsupported, err := r.Testbed.Build(ctx, slices.DeleteFunc(slices.Clone(cells), func(c result.Cell) bool { return refused[c] != "" }))
+	maps.Copy(refused, unsupported)
+	return refused, err
+}
 
 // retireUnsupported records once each cell that the testbed cannot build or
 // whose tools are missing, and takes it out of the blocks.

@@ -162,6 +162,9 @@ func (f reproduceFlags) measure(ctx context.Context, p paper.Paper, stdout, stde
 	}
 	run := f.run
 	run.study = &study{argv: f.again(p), open: openClaims(p, c), show: func(dir string) error { return f.show(p, dir, dir, stdout, stderr) }}
+	if c.Testbed == campaign.Lab {
+		run.study.refused = notOfStudies(listNetworks(ctx), c, f.run.allowTuning)
+	}
 	if c.Testbed != campaign.Kubernetes { // whose cells are named by what is found there
 		run.study.choose(c.Testbed, cells)
 	}
@@ -237,15 +240,15 @@ func recordedResults(p paper.Paper, dir string) (*paper.Results, error) {
 		return nil, err
 	}
 	collector := stat.NewCollector(analysisOptions(c, environmentOf(rec)))
-	settings := untaken{}
+	settings := paper.Untaken{}
 	if _, err := result.Each(dir, func(s *result.Sample) {
 		collector.Add(s)
-		settings.add(s)
+		settings.Add(s)
 	}); err != nil {
 		return nil, err
 	}
 	return &paper.Results{Campaign: c, Environment: rec.Environment, Analysis: collector.Analyse(), Collector: collector,
-		Known: known(), Cut: c.Name == p.ID+quickSuffix || strings.HasPrefix(c.Name, p.ID+budgetMark), Untaken: settings.list()}, nil
+		Known: known(), Cut: c.Name == p.ID+quickSuffix || strings.HasPrefix(c.Name, p.ID+budgetMark), Untaken: settings.List()}, nil
 }
 
 func writeReproduction(dir string, r paper.Reproduction, stderr io.Writer) error {

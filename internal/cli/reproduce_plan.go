@@ -130,7 +130,8 @@ func shortDuration(d time.Duration) string {
 // prospects is what is known of a lab before anything is measured.
 func prospects(ctx context.Context, c campaign.Campaign, allowTuning bool) paper.Testbed {
 	t := paper.Testbed{Cost: func(cell result.Cell) time.Duration { return sampleTime(c, cell) }}
-	networks := missingNetworks(ctx)
+	rows := listNetworks(ctx)
+	networks, refused := missingNetworks(rows), notOfStudies(rows, c, allowTuning)
 	tools, probes, proxies := map[string]string{}, map[string]string{}, map[string]string{}
 	for _, row := range listServiceProxies() {
 		proxies[row.Name] = strings.Join(row.Missing, "; ")
@@ -141,15 +142,11 @@ func prospects(ctx context.Context, c campaign.Campaign, allowTuning bool) paper
 	for _, row := range listProbes() {
 		probes[row.Name] = strings.Join(row.Missing, "; ")
 	}
-	profiles := map[string]string{}
-	for _, name := range c.Profiles {
-		profiles[name] = untakenHere(name, allowTuning)
-	}
 	t.Refuses = func(cell result.Cell) string {
-		return cmp.Or(networks[cell.Network], tools[cell.Workload], proxies[cell.ServiceProxy])
+		return cmp.Or(networks[cell.Network], refused(cell), tools[cell.Workload], proxies[cell.ServiceProxy])
 	}
 	t.Lacks = func(cell result.Cell, metric string) string {
-		why := []string{t.Refuses(cell), profiles[cell.Profile]}
+		why := []string{t.Refuses(cell)}
 		switch {
 		case strings.HasPrefix(metric, "cycles_"), strings.HasPrefix(metric, "instructions_"):
 			why = append(why, probes["counters"])
@@ -167,14 +164,28 @@ func prospects(ctx context.Context, c campaign.Campaign, allowTuning bool) paper
 }
 
 // missingNetworks says of each network why this machine cannot build it.
-func missingNetworks(ctx context.Context) map[string]string {
+func missingNetworks(rows []listed) map[string]string {
 	out := map[string]string{}
-	for _, row := range listNetworks(ctx) {
+	for _, row := range rows {
 		if len(row.Missing) > 0 {
 			out[row.Name] = row.Name + ": " + strings.Join(row.Missing, "; ")
 		}
 	}
 	return out
+}
+
+// notOfStudies says of each cell that a lab has, and that says nothing about a study, why: its
+// packets pass a program on this machine, and the kernel elsewhere, or settings of its profile
+// would not take effect.
+func notOfStudies(rows []listed, c campaign.Campaign, allowTuning bool) func(result.Cell) string {
+	networks, profiles := map[string]string{}, map[string]string{}
+	for _, row := range rows {
+		networks[row.Name] = paper.UserSpace(row.Name, result.NetworkFacts{Datapath: row.Datapath})
+	}
+	for _, name := range c.Profiles {
+		profiles[name] = untakenHere(name, allowTuning)
+	}
+	return func(cell result.Cell) string { return cmp.Or(networks[cell.Network], profiles[cell.Profile]) }
 }
 
 // sampleTime is what a sample of a cell takes.
@@ -208,7 +219,7 @@ func (f reproduceFlags) choose(p paper.Paper, t paper.Testbed, w io.Writer) ([]r
 			part++
 		}
 	}
-	fmt.Fprintf(w, "this testbed can decide %d of the %d findings and numbers of %s; %d more it can contradict, but not reproduce\n", can, counted, p.ID, part)
+	fmt.Fprintf(w, "this testbed can decide %d of the %d findings and numbers of %s; %d more it can contradict, or reproduce in part\n", can, counted, p.ID, part)
 	for _, why := range slices.Sorted(maps.Keys(reasons)) {
 		fmt.Fprintf(w, "  not %d: %s\n", reasons[why], why)
 	}
@@ -245,34 +256,6 @@ func (f reproduceFlags) withinBudget(p paper.Paper, t paper.Testbed, w io.Writer
 	}
 }
 
-// untaken gathers which settings of each profile did not take effect, from the warnings
-// of samples.
-type untaken map[string]map[string]bool
-
-func (u untaken) add(s *result.Sample) {
-	for _, warning := range s.Warnings {
-		text, ok := strings.CutPrefix(warning, "profile "+s.Cell.Profile+": ")
-		if !ok {
-			continue
-		}
-		if u[s.Cell.Profile] == nil {
-			u[s.Cell.Profile] = map[string]bool{}
-		}
-		u[s.Cell.Profile][text] = true
-	}
-}
-
-func (u untaken) list() map[string][]string {
-	out := map[string][]string{}
-	for profile, texts := range u {
-		for text := range texts {
-			out[profile] = append(out[profile], text)
-		}
-		slices.Sort(out[profile])
-	}
-	return out
-}
-
 // openClaims is the stopping rule of a reproduction.
 func openClaims(p paper.Paper, c campaign.Campaign) func([]result.Sample) map[result.Cell]bool {
 	opt := analysisOptions(c, result.Environment{})
@@ -298,6 +281,8 @@ func (j *claimStoppingRule) Done(n int) map[result.Cell]bool {
 type study struct {
 	// argv resumes it, without --resume and --out.
 	argv []string
+	// refused says why a cell is not measured although the testbed may have it; nil: none is.
+	refused func(result.Cell) string
 	// cells are those that it measures of the campaign's, as key names them; nil: all.
 	cells map[result.Cell]bool
 	key   func(result.Cell) result.Cell

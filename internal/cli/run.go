@@ -245,8 +245,11 @@ func measure(ctx context.Context, c campaign.Campaign, on testbed.Testbed, into 
 		Sampling: c.Sampling, Plan: into.plan, Testbed: on, Store: into.dir, Observer: seen,
 		Recorded: into.recorded, Before: into.environment, Version: version(), StoppingRule: newStoppingRule(c), WithoutProbes: withoutProbes(c), KeepGoing: f.hosts.keepGoing, AllowElsewhere: f.elsewhere,
 	}
-	if f.study != nil && f.study.open != nil {
-		o.StoppingRule = &claimStoppingRule{open: f.study.open}
+	if f.study != nil {
+		o.Refused = f.study.refused
+		if f.study.open != nil {
+			o.StoppingRule = &claimStoppingRule{open: f.study.open}
+		}
 	}
 	if f.live {
 		shown, liveErr := showLive(c.Name, into, seen)

@@ -50,6 +50,9 @@ type ServiceProxy struct {
 	Summary string
 	// Model cites what it was modelled on; LeavesOut says what it does without.
 	Model, LeavesOut string
+	// Datapath says which program carries its traffic on this machine, with its version. nil
+	// where it is the kernel.
+	Datapath func(ctx context.Context) (string, error)
 	// Needs are the features without which it is unsupported.
 	Needs []netns.Feature
 	// Family begins the names of the networks that have it of their own, "antrea/";

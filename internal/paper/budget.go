@@ -14,8 +14,8 @@ type Prospect struct {
 	Claim Claim `json:"claim"`
 	// Why says why the testbed cannot decide it; "" where it can.
 	Why string `json:"why,omitempty"`
-	// Part tells that it has some of the cells: the claim may be contradicted, but not
-	// reproduced.
+	// Part tells that it has some of the cells: the claim may be contradicted, or reproduced
+	// in part.
 	Part bool `json:"part,omitempty"`
 	// Cells are those of the claim that the testbed has.
 	Cells []result.Cell `json:"-"`
@@ -125,18 +125,19 @@ func (p Paper) Open(opt dataset.Options, known Known) func([]result.Sample) map[
 	opt.Confidence = openConfidence
 	return func(samples []result.Sample) map[result.Cell]bool {
 		k := stat.NewCollector(opt)
-		done := map[result.Cell]bool{}
+		done, settings := map[result.Cell]bool{}, Untaken{}
 		for i := range samples {
 			k.Add(&samples[i])
+			settings.Add(&samples[i])
 			done[samples[i].Cell] = true
 		}
-		r := &Results{Analysis: k.Analyse(), Collector: k, Known: known.Names}
+		r := &Results{Analysis: k.Analyse(), Collector: k, Known: known.Names, Untaken: settings.List()}
 		for i, v := range Verdicts(p, r) {
 			if v.Outcome != Undecided || v.MoreBlocks == 0 && len(v.Missing) > 0 {
 				continue
 			}
 			for _, c := range p.uses[i] {
-				done[c] = false
+				done[c] = len(r.Untaken[c.Profile]) > 0 // more samples would say no more
 			}
 		}
 		return done

@@ -89,6 +89,27 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// TestOpenWithoutEffect: cells of a profile that did not take effect need no more blocks,
+// whatever is open of the claim; the others of the claim do.
+func TestOpenWithoutEffect(t *testing.T) {
+	p := Paper{Claims: []Claim{claimOf("greater", Selector{"network": "a", "profile": "any"}, on("c"))}}
+	a, tuned, c, tunedC := cellOf("a"), cellOf("a", profile("tuned")), cellOf("c"), cellOf("c", profile("tuned"))
+	p.uses = [][]result.Cell{{a, tuned, c, tunedC}}
+	m := (&made{}).add(a, throughput, 1.3e9, 0.9e9, 1.5e9).add(tuned, throughput, 1.3e9, 0.9e9, 1.5e9).
+		add(c, throughput, 1e9, 1e9, 1e9).add(tunedC, throughput, 1e9, 1e9, 1e9)
+	for i := range m.samples {
+		if m.samples[i].Cell.Profile == "tuned" {
+			m.samples[i].Warnings = []string{"profile tuned: rmem_max is 4194304, not 16777216"}
+		}
+	}
+	done := p.Open(dataset.Options{}, program(t))(m.samples)
+	for cell, want := range map[result.Cell]bool{a: false, tuned: true, c: false, tunedC: true} {
+		if done[cell] != want {
+			t.Errorf("%s %s: done %t, want %t", cell.Network, cell.Profile, done[cell], want)
+		}
+	}
+}
+
 // TestUsedCells: a study measures what its claims and tables use, not all combinations.
 func TestUsedCells(t *testing.T) {
 	p := load(t, "spiderpool-v0.8")

@@ -107,6 +107,21 @@ func TestUntakenSettings(t *testing.T) {
 	wantVerdict(t, claimOf("less", on("a"), on("a")), r, NotMeasurable) // a cell is not compared with itself
 }
 
+// TestSwitchInUserSpace: samples of a network whose packets pass a program here decide nothing;
+// the other networks of a claim do.
+func TestSwitchInUserSpace(t *testing.T) {
+	m := (&made{}).add(cellOf("a"), throughput, around(1e8)...).add(cellOf("b"), throughput, around(2e9)...).add(cellOf("c"), throughput, around(3e9)...)
+	slowest := claimOf("less", on("a"), on("b"))
+	wantVerdict(t, slowest, m.results(), Reproduced)
+	m.env.Networks = map[string]result.NetworkFacts{"a": {Datapath: "Open vSwitch 3.1.0, in user space (netdev)"}, "b": {Datapath: "Open vSwitch 3.1.0, in the kernel"}}
+	v := wantVerdict(t, slowest, m.results(), NotMeasurable)
+	if want := "packets of a pass Open vSwitch 3.1.0, in user space (netdev), and those of the published one passed the kernel"; !strings.Contains(v.Missing[0].Why, want) {
+		t.Errorf("%+v", v.Missing)
+	}
+	wantVerdict(t, claimOf("greater", on("c"), on("a", "b")), m.results(), ReproducedInPart)
+	wantVerdict(t, claimOf("less", on("c"), on("a", "b")), m.results(), Contradicted)
+}
+
 // TestLeans: an undecided claim says what its means alone would give.
 func TestLeans(t *testing.T) {
 	m := (&made{}).add(cellOf("a"), throughput, 1.3e9, 0.9e9, 1.5e9, 0.95e9).add(cellOf("b"), throughput, 1e9, 1e9, 1e9, 1e9)

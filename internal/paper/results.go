@@ -120,6 +120,8 @@ func (r *Results) lacks(s summary.Cell, metric string) string {
 	switch {
 	case s.OK == 0 && s.Unsupported != "":
 		return unsupportedHere + s.Unsupported
+	case r.userSpace(s.Cell.Network) != "":
+		return unsupportedHere + r.userSpace(s.Cell.Network)
 	case s.OK == 0 && s.Failed > 0:
 		return fmt.Sprintf("all %d samples failed: %s", s.Failed, s.Reasons[0].Reason)
 	case s.OK == 0:
@@ -133,6 +135,23 @@ func (r *Results) lacks(s summary.Cell, metric string) string {
 		return fmt.Sprintf("no sample has %s (%s)", metric, why)
 	}
 	return fmt.Sprintf("no sample has %s", metric)
+}
+
+// userSpace is UserSpace of a network in the recorded environment.
+func (r *Results) userSpace(network string) string {
+	if r.Environment == nil {
+		return ""
+	}
+	return UserSpace(network, r.Environment.Networks[network])
+}
+
+// UserSpace says why samples of a network say nothing about the published one: its packets
+// pass a program on this machine, and those passed the kernel. "" where these do as well.
+func UserSpace(network string, facts result.NetworkFacts) string {
+	if !facts.InUserSpace() {
+		return ""
+	}
+	return fmt.Sprintf("packets of %s pass %s, and those of the published one passed the kernel", network, facts.Datapath)
 }
 
 // absentProbe is what the environment says of the probe that a metric comes from: the

@@ -21,6 +21,7 @@ func Ingress() network.ServiceProxy {
 		Model: "HAProxy Kubernetes Ingress Controller (haproxytech/kubernetes-ingress) on the nodes' network (hostNetwork): its haproxy.cfg " +
 			"(timeouts) and its backends (mode http, balance roundrobin, forwardfor), by HAProxy itself",
 		LeavesOut: "the controller, TLS, rules for hosts and paths, health checks, access logs, a ConfigMap of TCP services, IPv6",
+		Datapath:  dataplane.HAProxyVersion,
 		Needs:     []netns.Feature{dataplane.HAProxyTool()},
 		Refuses:   ingressRefuses,
 		Sync: func(ctx context.Context, self network.Node, services []network.Service) error {

@@ -40,7 +40,12 @@ func (l *Lab) Environment(ctx context.Context) (result.Environment, error) {
 		errs = append(errs, err)
 		env.Networks[c.spec.Network] = facts
 		if c.proxy.Name != "" {
-			env.ServiceProxies[c.proxy.Name] = result.NetworkFacts{Model: c.proxy.Model, LeavesOut: c.proxy.LeavesOut}
+			of := result.NetworkFacts{Model: c.proxy.Model, LeavesOut: c.proxy.LeavesOut}
+			if c.proxy.Datapath != nil {
+				of.Datapath, err = c.proxy.Datapath(ctx)
+				errs = append(errs, err)
+			}
+			env.ServiceProxies[c.proxy.Name] = of
 		}
 		for _, list := range c.conflists {
 			for _, p := range list.Plugins() {
