@@ -132,6 +132,9 @@ type Network struct {
 	// where TCP between pods passes proxies in user space; nil where it passes none. UDP never
 	// does.
 	Proxied func(ctx context.Context, self Node, pods []Pod) (uint64, error)
+	// Place moves those proxies, of a node and of its pods, to some CPUs; to all that this
+	// process may use where there are none. nil where there are no proxies.
+	Place func(self Node, cpus []int) error
 	// Bypassed gives how many packets of TCP and UDP a node's flowtable did not take, where
 	// established connections bypass the node's routes and rules; nil where they do not.
 	Bypassed func(ctx context.Context, self Node) (uint64, error)

@@ -80,6 +80,9 @@ type ServiceProxy struct {
 	// space on a node. nil where none does: services are then rules for packets, which pass the
 	// node's, or programs at sockets.
 	Requests func(ctx context.Context, self Node) (uint64, error)
+	// Place moves that program to some CPUs; to all that this process may use where there are
+	// none. nil where there is no program.
+	Place func(self Node, cpus []int) error
 	// Update does on one node what it does when the endpoints of one service have changed:
 	// services are all of them, as they are now, and changed is the index of that one. It is
 	// nil where AtSockets is not: what that gives is a ServiceUpdater.

@@ -75,6 +75,57 @@ func HAProxies(dir string) ([]HAProxy, error) {
 	return all, nil
 }
 
+// PlaceHAProxies moves all threads of those with files in a folder to some CPUs; to all that
+// this process may use where there are none.
+func PlaceHAProxies(dir string, cpus []int) error {
+	var set unix.CPUSet
+	if len(cpus) == 0 {
+		if err := unix.SchedGetaffinity(0, &set); err != nil {
+			return err
+		}
+	}
+	for _, cpu := range cpus {
+		set.Set(cpu)
+	}
+	all, err := HAProxies(dir)
+	if err != nil {
+		return err
+	}
+	for _, one := range all {
+		if err := one.place(&set); err != nil {
+			return fmt.Errorf("CPUs of the proxy %s: %w", one.Name, err)
+		}
+	}
+	return nil
+}
+
+// place moves its threads to the CPUs of a set.
+func (h HAProxy) place(set *unix.CPUSet) error {
+	processes, err := h.processes()
+	if err != nil {
+		return err
+	}
+	for _, pid := range processes {
+		threads, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), "task"))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it has ended since
+		}
+		if err != nil {
+			return err
+		}
+		for _, thread := range threads {
+			tid, err := strconv.Atoi(thread.Name())
+			if err != nil {
+				return err
+			}
+			if err := unix.SchedSetaffinity(tid, set); err != nil && !errors.Is(err, unix.ESRCH) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func (h HAProxy) file(suffix string) string { return filepath.Join(h.Dir, h.Name+suffix) }
 
 // Started reports whether it has been started and not ended.

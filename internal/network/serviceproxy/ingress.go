@@ -30,6 +30,9 @@ func Ingress() network.ServiceProxy {
 		Update: func(ctx context.Context, self network.Node, services []network.Service, _ int) error {
 			return ingressProxy(self).Start(ctx, self.NS, ingressConfig(self, services))
 		},
+		Place: func(self network.Node, cpus []int) error {
+			return dataplane.PlaceHAProxies(ingressProxy(self).Dir, cpus)
+		},
 		Requests: func(ctx context.Context, self network.Node) (uint64, error) {
 			return ingressProxy(self).Requests(ctx)
 		},

@@ -217,6 +217,9 @@ func (l *Lab) Ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) 
 	if err != nil {
 		return testbed.Ends{}, err
 	}
+	if err := c.placeProxies(cell, from, to); err != nil {
+		return testbed.Ends{}, err
+	}
 	buffers, err := bufferDoubts(c.network, cell)
 	if err != nil {
 		return testbed.Ends{}, err

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed"
+	"github.com/cnibench/cnibench/internal/traffic"
 )
 
 var _ testbed.PathVerifier = (*Lab)(nil)
@@ -51,6 +53,37 @@ func (l *Lab) WatchPath(ctx context.Context, cell result.Cell) func(context.Cont
 		}
 		return errors.Join(errs...)
 	}
+}
+
+// placeProxies has the programs that carry a cell's packets run where its ends do: those of a
+// node on the CPUs of the ends that are on it. Left to the scheduler, they would do a part of
+// the work on another CPU, which the ends alone do not have.
+func (c *cluster) placeProxies(cell result.Cell, from, to site) error {
+	if c.network.Place == nil && c.proxy.Place == nil {
+		return nil
+	}
+	cpus := map[int][]int{} // by node
+	for _, end := range []struct {
+		node   int
+		server bool
+	}{{from.node, false}, {to.node, true}} {
+		chosen, err := traffic.ChooseCPUs(cell.CPUs, end.server)
+		if err != nil {
+			return err
+		}
+		cpus[end.node] = append(cpus[end.node], chosen...)
+	}
+	for node, chosen := range cpus {
+		for _, place := range []func(network.Node, []int) error{c.network.Place, c.proxy.Place} {
+			if place == nil {
+				continue
+			}
+			if err := place(c.nodes[node-1], chosen); err != nil {
+				return fmt.Errorf("%s: %w", c.nodes[node-1].Name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // watchRequests verifies that the program which carries NodePorts on the server's node took

@@ -1,9 +1,13 @@
 package lab
 
 import (
+	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,8 +18,10 @@ import (
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/network/catalog"
+	"github.com/cnibench/cnibench/internal/network/dataplane"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/traffic"
 )
 
 // eachMesh runs a test for each network whose TCP passes proxies.
@@ -169,4 +175,75 @@ func TestBypassedProxiesAreFound(t *testing.T) {
 			t.Error("a connection that bypassed the server's proxy was taken for good")
 		}
 	})
+}
+
+// allowedCPUs are the lists of CPUs that the threads of all proxies of a cluster may run on.
+func allowedCPUs(t *testing.T, c *cluster) map[string]bool {
+	t.Helper()
+	lists := map[string]bool{}
+	for _, n := range c.nodes {
+		files, err := filepath.Glob(filepath.Join(n.DataDir, "*", "*.pid"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for pid := range strings.FieldsSeq(string(text)) {
+				threads, err := filepath.Glob(filepath.Join("/proc", pid, "task", "*", "status"))
+				if err != nil || len(threads) == 0 {
+					t.Fatalf("%s: no threads of %s: %v", file, pid, err)
+				}
+				for _, thread := range threads {
+					status, err := os.ReadFile(thread)
+					if err != nil {
+						t.Fatal(err)
+					}
+					_, list, _ := strings.Cut(string(status), "Cpus_allowed_list:")
+					list, _, _ = strings.Cut(list, "\n")
+					lists[strings.TrimSpace(list)] = true
+				}
+			}
+		}
+	}
+	return lists
+}
+
+// TestProxiesRunWhereEndsDo: with both ends on one CPU all proxies are on it as well; left to
+// the scheduler they are free again.
+func TestProxiesRunWhereEndsDo(t *testing.T) {
+	of := map[string][]result.Cell{"bridge by ingress": ingressCells("bridge")}
+	for _, name := range []string{"bridge+sidecar", "bridge+node-proxy"} {
+		of[name] = cells(name)
+	}
+	for name, all := range of {
+		t.Run(name, func(t *testing.T) {
+			needLab(t)
+			labtest.Feature(t, name, dataplane.HAProxyTool().Probe())
+			l := New(options(newRunner(t), stateDir(t)))
+			buildLab(t, l, all)
+			cell := all[0]
+			c := l.clusters[keyOf(cell)]
+			place := func(cpus string) map[string]bool {
+				cell.CPUs = cpus
+				if _, err := l.Ends(t.Context(), cell); err != nil {
+					t.Fatal(err)
+				}
+				return allowedCPUs(t, c)
+			}
+			before := place(traffic.CPUsFree)
+			one, err := traffic.ChooseCPUs(traffic.CPUsSame, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := place(traffic.CPUsSame); len(got) != 1 || !got[fmt.Sprint(one[0])] {
+				t.Errorf("with both ends on CPU %d the proxies may run on %v", one[0], got)
+			}
+			if got := place(traffic.CPUsFree); len(before) != 1 || !maps.Equal(got, before) {
+				t.Errorf("left to the scheduler they may run on %v, and on %v before", got, before)
+			}
+		})
+	}
 }
