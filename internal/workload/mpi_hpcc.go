@@ -91,9 +91,12 @@ func hplTime(n int, flopsPerSecond float64) time.Duration {
 // hpccScript is what each rank runs. hpcc reads its input and writes its output at rank 0,
 // in a folder of its own, and rank 0 prints the output. Of what Open MPI counted only the
 // bytes between ranks are printed, and of what UCX reports only its choice: the rest is
-// long. A rank that a signal ended ends by it here too, so that the launcher names it.
+// long. A rank that a signal ended ends by it here too, so that the launcher names it. That it
+// can no longer write to another does not end it (SIGPIPE): the launcher would name it in place
+// of the other.
 func hpccScript(c result.Cell) string {
-	return `dir=$(mktemp -d) && cd "$dir" || exit 1
+	return `trap '' PIPE
+dir=$(mktemp -d) && cd "$dir" || exit 1
 rank=$OMPI_COMM_WORLD_RANK
 [ -n "$rank" ] || rank=$PMI_RANK
 cat >hpccinf.txt <<'END'
