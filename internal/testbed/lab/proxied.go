@@ -16,9 +16,9 @@ var _ testbed.PathVerifier = (*Lab)(nil)
 
 // WatchPath verifies on networks with proxies that TCP between pods passes those of both ends,
 // on networks with a flowtable that it takes the packets of long connections, and with a service
-// proxy in the driver, or in user space, that it takes those to a NodePort. All count: where several cells of a
-// cluster are measured in turns, what all of them sent. On networks that claim a kind of device
-// it verifies those of the pods.
+// proxy in the driver or in user space that it takes those to a NodePort. All count: where
+// several cells of a cluster are measured in turns, what all of them sent. On networks that
+// claim a kind of device it verifies those of the pods.
 func (l *Lab) WatchPath(ctx context.Context, cell result.Cell) func(context.Context) error {
 	c, ok := l.clusters[keyOf(cell)]
 	if !ok {
@@ -74,13 +74,22 @@ func (c *cluster) placeProxies(cell result.Cell, from, to site) error {
 		cpus[end.node] = append(cpus[end.node], chosen...)
 	}
 	for node, chosen := range cpus {
-		for _, place := range []func(network.Node, []int) error{c.network.Place, c.proxy.Place} {
-			if place == nil {
-				continue
-			}
-			if err := place(c.nodes[node-1], chosen); err != nil {
-				return fmt.Errorf("%s: %w", c.nodes[node-1].Name, err)
-			}
+		if err := c.moveProxies(node, chosen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moveProxies moves the programs of a node that carry packets to some CPUs; none leave them to
+// the scheduler.
+func (c *cluster) moveProxies(node int, cpus []int) error {
+	for _, place := range []func(network.Node, []int) error{c.network.Place, c.proxy.Place} {
+		if place == nil {
+			continue
+		}
+		if err := place(c.nodes[node-1], cpus); err != nil {
+			return fmt.Errorf("%s: %w", c.nodes[node-1].Name, err)
 		}
 	}
 	return nil

@@ -212,7 +212,7 @@ func allowedCPUs(t *testing.T, c *cluster) map[string]bool {
 }
 
 // TestProxiesRunWhereEndsDo: with both ends on one CPU all proxies are on it as well; left to
-// the scheduler they are free again.
+// the scheduler, and for a job with many ranks, they are free again.
 func TestProxiesRunWhereEndsDo(t *testing.T) {
 	of := map[string][]result.Cell{"bridge by ingress": ingressCells("bridge")}
 	for _, name := range []string{"bridge+sidecar", "bridge+node-proxy"} {
@@ -223,8 +223,15 @@ func TestProxiesRunWhereEndsDo(t *testing.T) {
 			needLab(t)
 			labtest.Feature(t, name, dataplane.HAProxyTool().Probe())
 			l := New(options(newRunner(t), stateDir(t)))
-			buildLab(t, l, all)
 			cell := all[0]
+			job := cells(cell.Network)[0]
+			job.Workload, job.Ranks, job.CPUs = "all_to_all", 2, traffic.CPUsApart
+			if cell.ToService() {
+				job = result.Cell{} // such a cell has no job
+			} else {
+				all = append(all, job)
+			}
+			buildLab(t, l, all)
 			c := l.clusters[keyOf(cell)]
 			place := func(cpus string) map[string]bool {
 				cell.CPUs = cpus
@@ -243,6 +250,16 @@ func TestProxiesRunWhereEndsDo(t *testing.T) {
 			}
 			if got := place(traffic.CPUsFree); len(before) != 1 || !maps.Equal(got, before) {
 				t.Errorf("left to the scheduler they may run on %v, and on %v before", got, before)
+			}
+			if job.Ranks == 0 {
+				return
+			}
+			place(traffic.CPUsSame)
+			if _, err := l.Ranks(t.Context(), job); err != nil {
+				t.Fatal(err)
+			}
+			if got := allowedCPUs(t, c); !maps.Equal(got, before) {
+				t.Errorf("for a job they may run on %v, and on %v before", got, before)
 			}
 		})
 	}

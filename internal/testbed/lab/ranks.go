@@ -84,6 +84,11 @@ func (l *Lab) Ranks(ctx context.Context, cell result.Cell) ([]testbed.Rank, erro
 	if _, err := l.useAlgorithm(c, cell, sites...); err != nil {
 		return nil, err
 	}
+	for _, s := range sites { // the ends of other cells may have had them
+		if err := c.moveProxies(s.node, nil); err != nil {
+			return nil, err
+		}
+	}
 	ranks := make([]testbed.Rank, len(sites))
 	at := map[site]int{} // ranks so far
 	for i, s := range sites {
