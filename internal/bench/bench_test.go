@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -194,6 +195,30 @@ func TestRefusedCellIsNotBuilt(t *testing.T) {
 	}
 	if refused != 1 {
 		t.Errorf("%d records of the refused cell", refused)
+	}
+}
+
+// A run that goes on refuses what the one before has measured: no slot is recorded twice.
+func TestRefusedAfterItWasMeasured(t *testing.T) {
+	fake, store := newLoopback(t), &memory{}
+	if _, err := Run(t.Context(), options(t, fake, store)); err != nil {
+		t.Fatal(err)
+	}
+	before := slices.DeleteFunc(slices.Clone(store.records), func(s result.Sample) bool { return s.Block > 1 })
+	again := &memory{}
+	o := options(t, newLoopback(t), again)
+	o.Recorded = slices.Clone(before)
+	o.Refused = func(c result.Cell) string { return map[string]string{"macvlan": "a study is of another"}[c.Network] }
+	if _, err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Plan.Check(append(before, again.records...), o.Sampling.Retries); err != nil {
+		t.Error(err)
+	}
+	for _, s := range again.records {
+		if s.Cell.Network == "macvlan" {
+			t.Errorf("record %+v", s)
+		}
 	}
 }
 

@@ -48,8 +48,8 @@ func (r *run) retireUnsupported(ctx context.Context, unsupported map[result.Cell
 			continue
 		}
 		r.retired[slot.Cell], r.unsupported[slot.Cell] = true, true
-		if r.cannot[slot.Cell] {
-			continue
+		if r.cannot[slot.Cell] || r.slots[slot.ID].finished {
+			continue // a run before has recorded that, or measured it
 		}
 		s := result.Sample{
 			Schema: result.Schema, ID: slot.ID, Block: slot.Block, Attempt: 1 + r.slots[slot.ID].attempts, Cell: slot.Cell,

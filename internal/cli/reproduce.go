@@ -156,15 +156,18 @@ func (f reproduceFlags) measure(ctx context.Context, p paper.Paper, stdout, stde
 		}
 		c.Testbed = f.run.testbed
 	}
-	cells, err := f.cells(ctx, p, c, stderr)
+	var networks []listed
+	var refused func(result.Cell) string
+	if c.Testbed == campaign.Lab {
+		networks = listNetworks(ctx)
+		refused = notOfStudies(networks, c, f.run.allowTuning)
+	}
+	cells, err := f.cells(p, c, func() paper.Testbed { return prospects(c, networks, refused) }, stderr)
 	if err != nil {
 		return err
 	}
 	run := f.run
-	run.study = &study{argv: f.again(p), open: openClaims(p, c), show: func(dir string) error { return f.show(p, dir, dir, stdout, stderr) }}
-	if c.Testbed == campaign.Lab {
-		run.study.refused = notOfStudies(listNetworks(ctx), c, f.run.allowTuning)
-	}
+	run.study = &study{argv: f.again(p), refused: refused, open: openClaims(p, c), show: func(dir string) error { return f.show(p, dir, dir, stdout, stderr) }}
 	if c.Testbed != campaign.Kubernetes { // whose cells are named by what is found there
 		run.study.choose(c.Testbed, cells)
 	}
@@ -180,8 +183,9 @@ func (f reproduceFlags) measure(ctx context.Context, p paper.Paper, stdout, stde
 	return errors.Join(err, os.RemoveAll(dir.Name()))
 }
 
-// cells are those that are measured: of a run that goes on, those of its plan.
-func (f reproduceFlags) cells(ctx context.Context, p paper.Paper, c campaign.Campaign, stderr io.Writer) ([]result.Cell, error) {
+// cells are those that are measured: of a run that goes on, those of its plan. lab is what is
+// known of the testbed lab.
+func (f reproduceFlags) cells(p paper.Paper, c campaign.Campaign, lab func() paper.Testbed, stderr io.Writer) ([]result.Cell, error) {
 	if f.run.resume {
 		before, err := plan.Load(filepath.Join(f.run.out, result.PlanFile))
 		if err == nil {
@@ -195,7 +199,7 @@ func (f reproduceFlags) cells(ctx context.Context, p paper.Paper, c campaign.Cam
 		fmt.Fprintf(stderr, "which claims these machines can decide is found out on them; all %d cells of %s are tried\n", len(p.Used), p.ID)
 		return p.Used, nil
 	}
-	return f.choose(p, prospects(ctx, c, f.run.allowTuning), stderr)
+	return f.choose(p, lab(), stderr)
 }
 
 // paperScratch names the folders that a publication's campaign is written to, where run

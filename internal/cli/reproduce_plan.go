@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -127,11 +126,11 @@ func shortDuration(d time.Duration) string {
 	return s
 }
 
-// prospects is what is known of a lab before anything is measured.
-func prospects(ctx context.Context, c campaign.Campaign, allowTuning bool) paper.Testbed {
+// prospects is what is known of a lab before anything is measured. rows are this machine's
+// networks, refused what notOfStudies makes of them.
+func prospects(c campaign.Campaign, rows []listed, refused func(result.Cell) string) paper.Testbed {
 	t := paper.Testbed{Cost: func(cell result.Cell) time.Duration { return sampleTime(c, cell) }}
-	rows := listNetworks(ctx)
-	networks, refused := missingNetworks(rows), notOfStudies(rows, c, allowTuning)
+	networks := missingNetworks(rows)
 	tools, probes, proxies := map[string]string{}, map[string]string{}, map[string]string{}
 	for _, row := range listServiceProxies() {
 		proxies[row.Name] = strings.Join(row.Missing, "; ")
