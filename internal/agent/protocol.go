@@ -31,8 +31,11 @@ const (
 	MethodIdle    = "idle"
 	// MethodQuiet asks for how long the ranks of an MPI at this place have done nothing. It
 	// may be asked while other calls run.
-	MethodQuiet  = "quiet"
-	MethodCancel = "cancel"
+	MethodQuiet = "quiet"
+	// MethodSwitched answers when the driving half at this place was answered by another
+	// server than before a number of times. It may be asked while the half runs.
+	MethodSwitched = "switched"
+	MethodCancel   = "cancel"
 	// MethodJoin opens the port of one rank of a job, MethodRank runs it.
 	MethodJoin = "join"
 	MethodRank = "rank"
@@ -163,6 +166,12 @@ type WaitResult struct {
 	// Failed says why the half ended before it was asked to; "" where it did
 	// what it had to.
 	Failed string `json:"failed,omitempty"`
+}
+
+// SwitchedParams has MethodSwitched wait until the report of the driving half would have Count
+// Switches (traffic.Report). The answer is empty.
+type SwitchedParams struct {
+	Count int `json:"count"`
 }
 
 // IdleParams asks for what the probes read while nothing is measured.

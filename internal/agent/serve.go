@@ -56,6 +56,7 @@ type server struct {
 	opened   map[string]opening
 	ranks    map[string]*joined
 	jobs     map[*tool]bool // that start ranks of an MPI, and run
+	switches switches
 	next     int
 	versions map[string]string // of tools, once asked
 	release  string            // the version of this program
@@ -196,6 +197,8 @@ func (s *server) do(ctx context.Context, req Request) (any, error) {
 		return ClockResult{Now: traffic.Now()}, nil
 	case MethodQuiet:
 		return s.quiet(), nil
+	case MethodSwitched:
+		return with(req, func(p SwitchedParams) (struct{}, error) { return struct{}{}, s.switches.wait(ctx, p.Count) })
 	case MethodSlices:
 		return with(req, func(p SlicesParams) (any, error) { return s.slices(ctx, p) })
 	case MethodAbandon:

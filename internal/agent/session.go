@@ -162,7 +162,12 @@ func (s *server) drive(life context.Context, p DriveParams) (workload.Output, er
 	}
 	conditions := s.conditions(server.Addr().Unmap())
 	w := s.watch(p.Program.WithoutProbes)
-	report, err := traffic.Drive(ctx, *p.Program.Native, server, traffic.Hooks{WindowStart: w.start, WindowEnd: w.stop})
+	hooks := traffic.Hooks{WindowStart: w.start, WindowEnd: w.stop}
+	if p.Program.Native.Mark != 0 {
+		defer s.switches.reset() // nobody may take them for those of the next half
+		hooks.Switched = s.switches.add
+	}
+	report, err := traffic.Drive(ctx, *p.Program.Native, server, hooks)
 	if err := errors.Join(err, w.close()); err != nil {
 		return workload.Output{}, because(ctx, err)
 	}

@@ -19,10 +19,12 @@ const (
 	// fewestChanges is how often a sample changes its service at least: to the other
 	// endpoint, and back.
 	fewestChanges = 2
-	// betweenChanges is how long connections go on after a change, so that they see it.
+	// betweenChanges is how long connections go on after one reached another endpoint.
 	betweenChanges = 50 * time.Millisecond
-	// leastBefore is how long a client has at least to make its first connection.
-	leastBefore = 200 * time.Millisecond
+	// seenWithin bounds how long a new connection takes to reach the endpoint that the
+	// service has. A SYN that is lost is sent again after 1, 3 and 7 s (RFC 6298, and the
+	// kernel's tcp_syn_retries).
+	seenWithin = 10 * time.Second
 	// changesWithin bounds the changes of a sample.
 	changesWithin = 3 * time.Minute
 	// otherEndpoint is how far the port of the service's other endpoint is from the first.
@@ -154,7 +156,10 @@ func (u *updating) change(ctx context.Context, driven <-chan error) (err error) 
 		_, backErr := u.updater.UpdateService(back, u.cell, u.ends.ServerPort)
 		err = errors.Join(err, backErr)
 	}()
-	if err := u.pause(ctx, driven, max(u.params.Warmup, leastBefore)+betweenChanges); err != nil {
+	if err := u.seen(ctx, driven); err != nil {
+		return fmt.Errorf("no connection reached the service's first endpoint: %w", err)
+	}
+	if err := u.pause(ctx, driven, u.params.Warmup+betweenChanges); err != nil {
 		return err
 	}
 	ports := [...]uint16{u.ends.ServerPort + otherEndpoint, u.ends.ServerPort}
@@ -164,6 +169,9 @@ func (u *updating) change(ctx context.Context, driven <-chan error) (err error) 
 			return err
 		}
 		u.changes = append(u.changes, c)
+		if err := u.seen(ctx, driven); err != nil {
+			return fmt.Errorf("no new connection reached the other endpoint after change %d of the service: %w", len(u.changes), err)
+		}
 		if err := u.pause(ctx, driven, betweenChanges); err != nil {
 			return err
 		}
@@ -171,11 +179,34 @@ func (u *updating) change(ctx context.Context, driven <-chan error) (err error) 
 	return nil
 }
 
+// seen waits until the client has reached the first endpoint, and another one for each change.
+// The next change may not come before: nobody would know how long this one took, and those that
+// take long would be missing.
+func (u *updating) seen(ctx context.Context, driven <-chan error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, seenWithin, fmt.Errorf("none within %v", seenWithin))
+	defer cancel()
+	reached := make(chan error, 1)
+	go func() {
+		reached <- u.ends.Client.Agent.Call(ctx, agent.MethodSwitched, agent.SwitchedParams{Count: 1 + len(u.changes)}, nil)
+	}()
+	select {
+	case err := <-driven:
+		return endedEarly(err)
+	case err := <-reached:
+		return err
+	}
+}
+
+// endedEarly is what a client failed by that ended while its service was changed.
+func endedEarly(err error) error {
+	return errors.Join(errors.New("the client ended before the changes of the service were over"), err)
+}
+
 // pause waits; a client that ends meanwhile has failed.
 func (u *updating) pause(ctx context.Context, driven <-chan error, length time.Duration) error {
 	select {
 	case err := <-driven:
-		return errors.Join(errors.New("the client ended before the changes of the service were over"), err)
+		return endedEarly(err)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-time.After(length):

@@ -33,14 +33,15 @@ type crrRequester struct {
 	marks           *marks // nil where one server serves the client
 }
 
-func (r *run) callCRR(server netip.AddrPort) ([]worker, error) {
+func (r *run) callCRR(server netip.AddrPort, switched func()) ([]worker, error) {
 	var workers []worker
 	for range r.cfg.Streams {
 		workers = append(workers, &crrRequester{
-			run: r, server: server, latency: newRecorder(), connect: newRecorder(), marks: newMarks(r.cfg),
+			run: r, server: server, latency: newRecorder(), connect: newRecorder(), marks: newMarks(r.cfg, switched),
 			req:  append(r.token[:], make([]byte, r.cfg.requestBytes())...),
 			resp: make([]byte, r.cfg.responseBytes()+1),
 		})
+		switched = nil // a report has those of the first stream
 	}
 	return workers, nil
 }

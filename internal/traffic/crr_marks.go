@@ -26,13 +26,14 @@ type marks struct {
 	now      byte
 	measured int64 // from the beginning of the window to the last answer
 	switches []Switch
+	switched func() // called for each of them; may be nil
 }
 
-func newMarks(cfg Config) *marks {
+func newMarks(cfg Config, switched func()) *marks {
 	if cfg.Mark == 0 {
 		return nil
 	}
-	return &marks{switches: make([]Switch, 0, mostSwitches)}
+	return &marks{switches: make([]Switch, 0, mostSwitches), switched: switched}
 }
 
 // over notes who answered a connection that was established at a time, and reports whether it
@@ -45,6 +46,9 @@ func (m *marks) over(mark byte, at, in int64) bool {
 	if who := mark &^ lastMark; who != m.now && len(m.switches) < cap(m.switches) {
 		m.now = who
 		m.switches = append(m.switches, Switch{At: at, Mark: who})
+		if m.switched != nil {
+			m.switched()
+		}
 	}
 	return mark&lastMark != 0
 }

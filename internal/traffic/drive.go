@@ -29,7 +29,7 @@ func Drive(ctx context.Context, cfg Config, server netip.AddrPort, h Hooks) (Rep
 		workers, fds, err = r.callUDP(ctx, server)
 		defer func() { _ = closeFDs(fds) }() // what counts was received
 	case cfg.Test == TCPCRR:
-		workers, err = r.callCRR(server)
+		workers, err = r.callCRR(server, h.Switched)
 	default:
 		workers, err = r.callTCP(ctx, server)
 	}

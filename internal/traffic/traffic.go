@@ -155,8 +155,12 @@ type TCPInfo struct {
 	PacingRateBitsPerSecond float64 `json:"pacing_rate_bits_per_second,omitempty"`
 }
 
-// Hooks are called by a half at the edges of its measured window, so that a
-// probe can be read there. Either may be nil.
+// Hooks are called by a half. Each may be nil.
 type Hooks struct {
+	// WindowStart and WindowEnd are the edges of the measured window, so that a probe can be
+	// read there.
 	WindowStart, WindowEnd func()
+	// Switched is called for each of the Switches that a report has, when it happens. It
+	// must not wait.
+	Switched func()
 }
