@@ -34,11 +34,14 @@ func (p *heartbeat) beat() {
 // The kernel may hold up a thread between any two of these lines, for seconds.
 func (p *heartbeat) silent() bool {
 	now := nanotime()
-	if last := p.asked.Swap(now); p.heard.Load() || now-last > heldUp {
+	if p.heard.Load() || now-p.asked.Load() > heldUp {
+		// In this order: whoever sees that somebody asked also sees since when it is silent.
 		p.since.Store(nanotime())
 		p.heard.Store(false)
+		p.asked.Store(now)
 		return false
 	}
+	p.asked.Store(now)
 	return now-p.since.Load() > p.idle && !p.heard.Load()
 }
 

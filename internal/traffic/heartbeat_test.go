@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -67,6 +68,34 @@ func TestStreamsShareAPulse(t *testing.T) {
 				t.Error("nothing was sent")
 			}
 		})
+	}
+}
+
+// Threads that ask at the same moment, as the first ones of a run do, see the same beginning of
+// the silence.
+func TestThreadsAskAtOnce(t *testing.T) {
+	const runs, threads = 300_000, 2
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(threads, runtime.NumCPU())))
+	beats := make([]heartbeat, runs)
+	for i := range beats {
+		beats[i].idle = int64(time.Second)
+	}
+	var at, silent atomic.Int64
+	var done sync.WaitGroup
+	for range threads {
+		done.Go(func() {
+			for i := range beats {
+				for at.Add(1); at.Load() < int64(threads*(i+1)); { // all at once
+				}
+				if beats[i].silent() {
+					silent.Add(1)
+				}
+			}
+		})
+	}
+	done.Wait()
+	if n := silent.Load(); n > 0 {
+		t.Errorf("%d of %d runs that had just begun had been silent for more than a second", n, runs)
 	}
 }
 
