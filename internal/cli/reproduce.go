@@ -10,7 +10,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -162,9 +164,13 @@ func (f reproduceFlags) measure(ctx context.Context, p paper.Paper, stdout, stde
 		networks = listNetworks(ctx)
 		refused = notOfStudies(networks, c, f.run.allowTuning)
 	}
-	cells, err := f.cells(p, c, func() paper.Testbed { return prospects(c, networks, refused) }, stderr)
+	lab := sync.OnceValue(func() paper.Testbed { return prospects(c, networks, refused) })
+	cells, err := f.cells(p, c, lab, stderr)
 	if err != nil {
 		return err
+	}
+	if f.run.dryRun && c.Testbed == campaign.Lab {
+		cells = measurable(cells, lab(), stderr)
 	}
 	run := f.run
 	run.study = &study{argv: f.again(p), refused: refused, open: openClaims(p, c), show: func(dir string) error { return f.show(p, dir, dir, stdout, stderr) }}
@@ -200,6 +206,15 @@ func (f reproduceFlags) cells(p paper.Paper, c campaign.Campaign, lab func() pap
 		return p.Used, nil
 	}
 	return f.choose(p, lab(), stderr)
+}
+
+// measurable leaves out what a lab only records the reason of, which takes no time.
+func measurable(cells []result.Cell, lab paper.Testbed, stderr io.Writer) []result.Cell {
+	can := slices.DeleteFunc(slices.Clone(cells), func(c result.Cell) bool { return lab.Refuses(c) != "" })
+	if n := len(cells) - len(can); n > 0 {
+		fmt.Fprintf(stderr, "%d more cells cannot be measured here: they are recorded with the reason, which takes no time\n", n)
+	}
+	return can
 }
 
 // paperScratch names the folders that a publication's campaign is written to, where run
