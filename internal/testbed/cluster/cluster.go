@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -49,9 +50,10 @@ type cluster struct {
 	enforces bool
 	// limited and doubted mean that pods' limits, and an agent whose version is not known,
 	// were reported.
-	limited, doubted bool
-	found            detected
-	lease            *lease
+	limited bool
+	doubted sync.Once
+	found   detected
+	lease   *lease
 	// sightings are of the leases of runs that clearDead was not sure of; unsure: there
 	// were such runs.
 	sightings sightings

@@ -207,10 +207,7 @@ func (c *cluster) sameVersion(p *agentPod, version string) error {
 	text := fmt.Sprintf("image %s holds cnibench %s, and this program is %s", c.options.Image, cmp.Or(version, "of unknown version"), c.options.Version)
 	for _, v := range []string{version, c.options.Version} {
 		if v == "" || strings.Contains(v, "devel") || v == "unknown" {
-			if !c.doubted {
-				c.options.Say("%s: whether they are the same is not known", text)
-			}
-			c.doubted = true
+			c.doubted.Do(func() { c.options.Say("%s: whether they are the same is not known", text) })
 			return nil
 		}
 	}
