@@ -23,12 +23,9 @@ import (
 // What a time budget makes of a paper's campaign: short samples, and as many blocks as
 // an interval needs, in most of the time; the rest goes for building the lab.
 const (
-	budgetSampling = "sampling: {seconds: %g, warmup_seconds: %g, slices: 3%s, min_blocks: %d, max_blocks: 60, max_seconds: %g}"
-	budgetSeconds  = 0.5
-	budgetWarmup   = 0.1
-	// budgetStarved is for papers with background streams. A stream that gets its share of
-	// a full CPU beside hundreds of others may receive nothing for half a second.
-	budgetStarved   = 2.0
+	budgetSampling  = "sampling: {seconds: %g, warmup_seconds: %g, slices: 3%s, min_blocks: %d, max_blocks: 60, max_seconds: %g}"
+	budgetSeconds   = 0.5
+	budgetWarmup    = 0.1
 	budgetBlocks    = 4
 	budgetMeasuring = 0.8
 	// budgetExplaining is for papers with claims that only explaining windows decide, and
@@ -55,11 +52,7 @@ func budgetCampaign(p paper.Paper, budget time.Duration) ([]byte, error) {
 	case !slices.ContainsFunc(p.Metrics(), readBesideSlices):
 		explaining = budgetUnexplained
 	}
-	seconds := budgetSeconds
-	if slices.ContainsFunc(p.Used, func(c result.Cell) bool { return c.BackgroundStreams > 0 }) {
-		seconds = budgetStarved
-	}
-	sampling := fmt.Sprintf(budgetSampling, seconds, budgetWarmupOf(p, seconds), explaining, budgetBlocks, budgetMeasuring*budget.Seconds())
+	sampling := fmt.Sprintf(budgetSampling, budgetSeconds, budgetWarmupOf(p), explaining, budgetBlocks, budgetMeasuring*budget.Seconds())
 	line := regexp.MustCompile(`(?m)^sampling:.*$`)
 	text := string(p.Campaign)
 	switch {
@@ -78,9 +71,9 @@ func budgetCampaign(p paper.Paper, budget time.Duration) ([]byte, error) {
 // leave out one second for each that it counts: then there is no warm-up, and twice as many
 // blocks. The congestion window of a lab's path, with a round trip of some 20 µs, is open
 // within milliseconds of that second. The engine's long windows need their warm-up.
-func budgetWarmupOf(p paper.Paper, seconds float64) float64 {
-	long := campaign.Sampling{Seconds: seconds, WarmupSeconds: budgetWarmup}
-	short := campaign.Sampling{Seconds: seconds}
+func budgetWarmupOf(p paper.Paper) float64 {
+	long := campaign.Sampling{Seconds: budgetSeconds, WarmupSeconds: budgetWarmup}
+	short := campaign.Sampling{Seconds: budgetSeconds}
 	doubled := false
 	for _, c := range p.Used {
 		with, err := sampleLength(long, c)

@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"math"
+	"os"
 	"testing"
 	"time"
 
@@ -47,6 +48,33 @@ func TestBackground(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestBackgroundTakesTwoThreads: hundreds of streams take the CPU time of their packets, and not
+// that of hundreds of threads, whose turns the measured stream would have to wait for.
+func TestBackgroundTakesTwoThreads(t *testing.T) {
+	labtest.Slow(t)
+	const streams = 300
+	cfg := quick(TCPRR)
+	cfg.BackgroundStreams = streams
+	threads := 0
+	hooks := Hooks{WindowStart: func() {
+		tasks, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			t.Error(err)
+		}
+		threads = len(tasks)
+	}}
+	server, _, err := bothHooked(t, t.Context(), cfg, "127.0.0.1", hooks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *server.BackgroundBytes == 0 {
+		t.Error("the background brought nothing")
+	}
+	if threads == 0 || threads > streams/2 {
+		t.Errorf("this program has %d threads, with %d streams in the background", threads, streams)
 	}
 }
 

@@ -55,6 +55,7 @@ func (r *run) callTCP(ctx context.Context, server netip.AddrPort) ([]worker, err
 		return nil, err
 	}
 	var workers []worker
+	var behind []int
 	for i, fd := range fds {
 		switch list[i] {
 		case upload:
@@ -66,10 +67,13 @@ func (r *run) callTCP(ctx context.Context, server netip.AddrPort) ([]worker, err
 		case download:
 			workers = append(workers, newTCPReceiver(r, fd))
 		case background:
-			workers = append(workers, newBackgroundSender(r, fd, i))
+			behind = append(behind, fd)
 		case roundTrips:
 			workers = append(workers, r.askTCP(fd)...)
 		}
+	}
+	if len(behind) > 0 {
+		workers = append(workers, newBackgroundSender(r, behind))
 	}
 	return workers, nil
 }

@@ -95,6 +95,7 @@ func (s *Server) welcome(ctx context.Context, d *acceptor, list []role) ([]worke
 		return nil, err
 	}
 	var workers []worker
+	var behind []int
 	for i, fd := range fds {
 		switch list[i] {
 		case upload:
@@ -106,10 +107,13 @@ func (s *Server) welcome(ctx context.Context, d *acceptor, list []role) ([]worke
 			}
 			workers = append(workers, w)
 		case background:
-			workers = append(workers, backgroundReceiver{newTCPReceiver(s.run, fd)})
+			behind = append(behind, fd)
 		case roundTrips:
 			workers = append(workers, newTCPEcho(s.run, fd))
 		}
+	}
+	if len(behind) > 0 {
+		workers = append(workers, newBackgroundReceiver(s.run, behind))
 	}
 	return workers, nil
 }

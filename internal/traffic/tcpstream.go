@@ -33,7 +33,6 @@ type tcpSender struct {
 	buf   []byte
 	pace  pacer
 	zero  *zeroCopy
-	lag   int64 // nanoseconds until a paced stream begins
 	bytes int64
 	first *unix.TCPInfo
 	last  *unix.TCPInfo
@@ -59,7 +58,7 @@ func (s *tcpSender) work() (err error) {
 	}()
 	now := nanotime()
 	begin, end := s.send.first(now)
-	s.pace.start = now + s.lag
+	s.pace.start = now
 	off := 0
 	for !s.stopped.Load() {
 		if off == 0 && s.pace.due(now, 1) == 0 {
@@ -112,7 +111,7 @@ func (s *tcpSender) edges(now, begin, end int64) (enough bool, err error) {
 		}
 		s.in.beat() // from here on the receiver answers
 	}
-	if s.receiverDone() {
+	if hasEnded(s.fd) {
 		s.in.beat()
 		return true, nil
 	}
@@ -133,10 +132,10 @@ func (s *tcpSender) sendSome(off int) (int, unix.Errno) {
 	return send(s.fd, unsafe.Pointer(&s.buf[off]), len(s.buf)-off, unix.MSG_NOSIGNAL)
 }
 
-// receiverDone reports whether the receiver has received enough, or has closed.
-func (s *tcpSender) receiverDone() bool {
+// hasEnded reports whether the receiver of a stream has received enough, or has closed.
+func hasEnded(fd int) bool {
 	var b [1]byte
-	_, errno := recv(s.fd, unsafe.Pointer(&b), 1, unix.MSG_DONTWAIT)
+	_, errno := recv(fd, unsafe.Pointer(&b), 1, unix.MSG_DONTWAIT)
 	return errno == 0 || errno == unix.ECONNRESET || errno == unix.EPIPE
 }
 

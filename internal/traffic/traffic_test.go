@@ -20,6 +20,12 @@ const testToken = "000102030405060708090a0b0c0d0e0f"
 // both runs both halves of a run on loopback, at one time.
 func both(t testing.TB, ctx context.Context, cfg Config, address string) (server, client Report, err error) {
 	t.Helper()
+	return bothHooked(t, ctx, cfg, address, Hooks{})
+}
+
+// bothHooked is both with hooks of the client.
+func bothHooked(t testing.TB, ctx context.Context, cfg Config, address string, h Hooks) (server, client Report, err error) {
+	t.Helper()
 	s, err := Listen(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +36,7 @@ func both(t testing.TB, ctx context.Context, cfg Config, address string) (server
 		server, err = s.Run(ctx, Hooks{})
 		served <- err
 	}()
-	client, driveErr := Drive(ctx, cfg, netip.AddrPortFrom(netip.MustParseAddr(address), s.Port()), Hooks{})
+	client, driveErr := Drive(ctx, cfg, netip.AddrPortFrom(netip.MustParseAddr(address), s.Port()), h)
 	s.Finish()
 	select {
 	case err = <-served:
