@@ -26,6 +26,7 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/scratch"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/workload"
 	"github.com/cnibench/cnibench/papers"
 )
 
@@ -267,7 +268,7 @@ func recordedResults(p paper.Paper, dir string) (*paper.Results, error) {
 		return nil, err
 	}
 	return &paper.Results{Campaign: c, Environment: rec.Environment, Analysis: collector.Analyse(), Collector: collector,
-		Known: known(), Cut: c.Name == p.ID+quickSuffix || strings.HasPrefix(c.Name, p.ID+budgetMark), Untaken: settings.List()}, nil
+		Known: known(), Cut: c.Name == p.ID+quickSuffix || strings.HasPrefix(c.Name, p.ID+budgetMark), Untaken: settings.List(), BackgroundRate: workload.BackgroundRate}, nil
 }
 
 func writeReproduction(dir string, r paper.Reproduction, stderr io.Writer) error {

@@ -195,7 +195,7 @@ Findings and numbers count; questions, related work and settings are only shown.
 // recordedWith is the command whose run is kept.
 func recordedWith(id string) string {
 	flags := map[string]string{
-		"volpert2022": "4m", "lim2020": "15m", "spiderpool-v0.8": "8m", "infrabuilder2024": "40m", "dakic2024": "32m --allow-host-tuning", "qi2020": "30m",
+		"volpert2022": "4m", "lim2020": "15m", "spiderpool-v0.8": "8m", "infrabuilder2024": "40m", "dakic2024": "32m --allow-host-tuning", "qi2020": "34m",
 	}
 	return "cnibench reproduce " + id + " --for " + flags[id]
 }

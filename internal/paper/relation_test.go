@@ -107,6 +107,28 @@ func TestUntakenSettings(t *testing.T) {
 	wantVerdict(t, claimOf("less", on("a"), on("a")), r, NotMeasurable) // a cell is not compared with itself
 }
 
+// TestBackgroundFallsShort: what a stream gets beside background streams that bring less than the
+// study's says nothing about the study.
+func TestBackgroundFallsShort(t *testing.T) {
+	const rate = 10e6
+	beside := func(c *result.Cell) { c.BackgroundStreams = 400 }
+	m := (&made{}).add(cellOf("a", beside), throughput, around(2e9)...).add(cellOf("b", beside), throughput, around(1e9)...).
+		add(cellOf("c", beside), throughput, around(1e8)...)
+	brought := map[string]float64{"a": 400 * rate, "b": 0.93 * 400 * rate, "c": 0.2 * 400 * rate}
+	for i := range m.samples {
+		m.samples[i].Metrics["background_throughput_bits_per_second"] = brought[m.samples[i].Cell.Network]
+	}
+	r := m.results()
+	wantVerdict(t, claimOf("greater", on("a"), on("c")), r, Reproduced)
+	r.BackgroundRate = rate
+	wantVerdict(t, claimOf("greater", on("a"), on("b")), r, Reproduced)
+	wantVerdict(t, claimOf("greater", on("a"), on("b", "c")), r, ReproducedInPart)
+	v := wantVerdict(t, claimOf("greater", on("a"), on("c")), r, NotMeasurable)
+	if want := "the background streams brought 20 % of what they ask for: this machine's CPUs are full"; !strings.Contains(v.Missing[0].Why, want) {
+		t.Errorf("%+v", v.Missing)
+	}
+}
+
 // TestSwitchInUserSpace: samples of a network whose packets pass a program here decide nothing;
 // the other networks of a claim do.
 func TestSwitchInUserSpace(t *testing.T) {

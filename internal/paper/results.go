@@ -27,6 +27,8 @@ type Results struct {
 	// Untaken maps a profile to those of its settings that did not take effect while
 	// samples were taken, each with the reason.
 	Untaken map[string][]string
+	// BackgroundRate is what each background stream asks for, bits per second; 0: not known.
+	BackgroundRate float64
 
 	factors []factors // of each cell of Analysis, once asked for
 }
@@ -128,6 +130,8 @@ func (r *Results) lacks(s summary.Cell, metric string) string {
 		return "nothing was measured of it"
 	case len(r.Untaken[s.Cell.Profile]) > 0:
 		return "profile " + s.Cell.Profile + notInForce + strings.Join(r.Untaken[s.Cell.Profile], "; ")
+	case r.backgroundShort(s.Cell) != "":
+		return unsupportedHere + r.backgroundShort(s.Cell)
 	case r.Collector.Values(metric, s.Cell).N > 0:
 		return ""
 	}
@@ -135,6 +139,21 @@ func (r *Results) lacks(s summary.Cell, metric string) string {
 		return fmt.Sprintf("no sample has %s (%s)", metric, why)
 	}
 	return fmt.Sprintf("no sample has %s", metric)
+}
+
+// backgroundShort says that a cell's background streams brought less than the study's. Then the
+// CPUs were full, and how the scheduler divides them is what the cell shows.
+func (r *Results) backgroundShort(c result.Cell) string {
+	const least = 0.9 // as for the warning of a sample
+	asked := float64(c.BackgroundStreams) * r.BackgroundRate
+	if asked == 0 {
+		return ""
+	}
+	got := r.Collector.Values("background_throughput_bits_per_second", c)
+	if got.N == 0 || got.Mean >= least*asked {
+		return ""
+	}
+	return fmt.Sprintf("the background streams brought %.0f %% of what they ask for: this machine's CPUs are full", 100*got.Mean/asked)
 }
 
 // userSpace is UserSpace of a network in the recorded environment.

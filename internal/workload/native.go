@@ -38,6 +38,9 @@ func NativeTest(name string) string {
 	return cmp.Or(n.test, n.spec.Name)
 }
 
+// BackgroundRate is what each background stream asks for, bits per second.
+const BackgroundRate = traffic.BackgroundRate
+
 const (
 	// nativePatience is what a half may take beyond its time: the engine gives
 	// up on its own much sooner, unless its client never comes.
