@@ -29,7 +29,7 @@ func sysctls() []string {
 		"net.ipv4.tcp_congestion_control", "net.ipv4.tcp_sack", "net.ipv4.tcp_timestamps", "net.ipv4.tcp_window_scaling",
 		"net.ipv4.tcp_mtu_probing", "net.ipv4.tcp_ecn", "net.ipv4.tcp_fastopen", "net.ipv4.tcp_low_latency",
 		"net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_limit_output_bytes", "net.ipv4.tcp_notsent_lowat", "net.ipv4.tcp_moderate_rcvbuf",
-		"net.ipv4.tcp_autocorking", "net.ipv4.tcp_max_syn_backlog", "net.ipv4.tcp_no_metrics_save", "net.ipv4.tcp_tw_reuse", "net.ipv4.ip_local_port_range",
+		"net.ipv4.tcp_autocorking", "net.ipv4.tcp_max_syn_backlog", "net.ipv4.tcp_no_metrics_save", "net.ipv4.tcp_tw_reuse", "net.ipv4.tcp_max_tw_buckets", "net.ipv4.ip_local_port_range",
 		"net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding", "net.ipv4.conf.all.rp_filter", "net.ipv4.ip_early_demux", "net.ipv4.udp_early_demux", "net.ipv4.tcp_early_demux",
 		"net.bridge.bridge-nf-call-iptables", "net.bridge.bridge-nf-call-ip6tables",
 		"net.netfilter.nf_conntrack_max", "net.netfilter.nf_conntrack_buckets",

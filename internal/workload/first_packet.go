@@ -8,6 +8,9 @@ import (
 	"github.com/cnibench/cnibench/internal/traffic"
 )
 
+// synAgain is after what time a SYN without an answer is sent again, nanoseconds (RFC 6298).
+const synAgain = 1_000_000_000
+
 // firstPackets takes how long the first packets of connections waited for their answers. What
 // happens for the first packet alone, such as the choice of a service's endpoint, is in it.
 func (p *parser) firstPackets(h *traffic.Histogram) error {
@@ -25,5 +28,8 @@ func (p *parser) firstPackets(h *traffic.Histogram) error {
 		p.set("first_packet_p99_seconds", float64(hist.ValueAtQuantile(99))/1e9)
 	}
 	p.set("first_packet_max_seconds", float64(h.MaxNanoseconds)/1e9)
+	if h.MaxNanoseconds >= synAgain {
+		p.warn("a connection waited %.3g s for its first answer: a SYN was lost or refused, and came again after a second; if addresses are translated on the way, the server may have had an earlier connection of that port in TIME_WAIT", float64(h.MaxNanoseconds)/1e9)
+	}
 	return nil
 }

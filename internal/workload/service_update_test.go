@@ -89,6 +89,16 @@ func TestFirstPackets(t *testing.T) {
 			t.Errorf("%s is no metric", name)
 		}
 	}
+	if len(m.Warnings) > 0 {
+		t.Errorf("warnings %q", m.Warnings)
+	}
+	one.Connect.MaxNanoseconds = 1_030_000_000
+	if m, err = w.Parse(params(result.Cell{Workload: "tcp_crr", MessageBytes: 64, Streams: 1}), Output{Native: &traffic.Report{}}, Output{Native: &one}); err != nil {
+		t.Fatal(err)
+	}
+	if len(m.Warnings) != 1 || !strings.Contains(m.Warnings[0], "a connection waited 1.03 s for its first answer: a SYN was lost or refused") {
+		t.Errorf("warnings %q", m.Warnings)
+	}
 	one.Connect = nil // an older agent's
 	if m, err = w.Parse(params(result.Cell{Workload: "tcp_crr", MessageBytes: 64, Streams: 1}), Output{Native: &traffic.Report{}}, Output{Native: &one}); err != nil {
 		t.Fatal(err)

@@ -35,6 +35,18 @@ const (
 	wideWindow   = 8 << 20
 )
 
+// waitingSysctl is how many closed connections may be in TIME_WAIT at an end. A server closes
+// first, and keeps each connection for a minute. Where addresses are translated on the way, as
+// to a NodePort, a new connection may come with the port of one that is kept, and its SYN is
+// refused (PAWS, RFC 7323) and comes again after a second. How many do depends on what was
+// measured in the minute before: tcp_crr to a NodePort fell from 7,500 to 1,300 connections a
+// second within three blocks. So nothing is kept. A lab loses no late segment to a new
+// connection.
+const (
+	waitingSysctl = "net/ipv4/tcp_max_tw_buckets"
+	noneWaits     = "0"
+)
+
 // algorithm is a congestion control that a node's cgroup gives to its programs.
 type algorithm struct {
 	name string
@@ -122,11 +134,23 @@ func (l *Lab) useAlgorithm(c *cluster, cell result.Cell, ends ...site) (doubts [
 	return nil, nil
 }
 
-// openTCP has the connections of a namespace keep a wide window, after a pause too; not
-// chosen means as the namespace was made. A first window that a profile chose is kept.
+// openTCP has the connections of a namespace keep a wide window, after a pause too, and leave
+// nothing behind; not chosen means as the namespace was made. What a profile chose is kept.
 func (l *Lab) openTCP(ns netns.NS, chosen bool) error {
 	if !chosen {
-		return errors.Join(l.setFor(ns, restartSysctl, ""), l.setFor(ns, windowSysctl, ""))
+		return errors.Join(l.setFor(ns, restartSysctl, ""), l.setFor(ns, windowSysctl, ""), l.setFor(ns, waitingSysctl, ""))
+	}
+	waiting := noneWaits
+	kept, err := l.firstOf(ns, waitingSysctl)
+	if err != nil {
+		return err
+	}
+	machines, err := os.ReadFile("/proc/sys/" + waitingSysctl)
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(kept) != strings.TrimSpace(string(machines)) {
+		waiting = "" // somebody chose it
 	}
 	first, err := l.firstOf(ns, windowSysctl)
 	if err != nil {
@@ -138,7 +162,7 @@ func (l *Lab) openTCP(ns netns.NS, chosen bool) error {
 			window = fmt.Sprintf("%s %d %s", f[0], min(wideWindow, most), f[2])
 		}
 	}
-	return errors.Join(l.setFor(ns, restartSysctl, noRestart), l.setFor(ns, windowSysctl, window))
+	return errors.Join(l.setFor(ns, restartSysctl, noRestart), l.setFor(ns, windowSysctl, window), l.setFor(ns, waitingSysctl, waiting))
 }
 
 // noAlgorithmError says why a cgroup cannot give its programs a congestion control.

@@ -9,6 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/traffic"
 )
 
 // TestToolsHaveTheCongestionControl: a tool without a flag for it has the cell's
@@ -112,5 +113,53 @@ func TestStreamsBeginWithAWideWindow(t *testing.T) {
 	}
 	if got, err := netns.Sysctl(c.ns(client), windowSysctl); err != nil || strings.Join(strings.Fields(got), " ") != "4096 87380 33554432" {
 		t.Errorf("after the campaign: tcp_rmem %q, %v", got, err)
+	}
+}
+
+// TestNothingWaits: where congestion control is chosen, an end keeps no closed connection in
+// TIME_WAIT, unless somebody chose how many; where it is not, it has what it was made with.
+func TestNothingWaits(t *testing.T) {
+	l := New(options(newRunner(t), t.TempDir()))
+	chosen := cells("bridge")[0]
+	chosen.Workload, chosen.CongestionControl = traffic.TCPCRR, "cubic"
+	asIs := chosen
+	asIs.CongestionControl = ""
+	buildLab(t, l, []result.Cell{chosen, asIs})
+	c := l.clusters[keyOf(chosen)]
+	client, _, err := sites(chosen, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := func() string {
+		t.Helper()
+		got, err := netns.Sysctl(c.ns(client), waitingSysctl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(got)
+	}
+	made := now()
+	for _, step := range []struct{ made, chosen string }{{made, noneWaits}, {"7", "7"}} {
+		l.changed = map[string]changed{}
+		if err := netns.SetSysctls(c.ns(client), netns.Setting{Path: waitingSysctl, Value: step.made}); err != nil {
+			t.Fatal(err)
+		}
+		for _, each := range []struct {
+			cell result.Cell
+			want string
+		}{{chosen, step.chosen}, {asIs, step.made}, {chosen, step.chosen}} {
+			if _, err := l.Ends(t.Context(), each.cell); err != nil {
+				t.Fatal(err)
+			}
+			if got := now(); got != each.want {
+				t.Errorf("made with %s, congestion_control %q: %s closed connections may wait, want %s", step.made, each.cell.CongestionControl, got, each.want)
+			}
+		}
+		if err := l.unchanged(); err != nil {
+			t.Fatal(err)
+		}
+		if got := now(); got != step.made {
+			t.Errorf("after the campaign %s may wait, want %s", got, step.made)
+		}
 	}
 }
