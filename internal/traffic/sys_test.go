@@ -64,6 +64,7 @@ func TestScheduling(t *testing.T) {
 	}{
 		{TCPRR, []int{cpu}, unix.SCHED_NORMAL},
 		{UDPRR, []int{cpu}, unix.SCHED_NORMAL},
+		{LatencyUnderLoad, []int{cpu}, unix.SCHED_NORMAL},
 		{TCPCRR, []int{cpu}, unix.SCHED_BATCH},
 		{TCPStream, []int{cpu}, unix.SCHED_BATCH},
 		{UDPStream, []int{cpu}, unix.SCHED_BATCH},
