@@ -66,7 +66,7 @@ fuzz:
 survive:
 	@scripts/survive.sh -n $(or $(N),1000) $(if $(SEED),-seed $(SEED)) $(if $(FOR),-for $(FOR)) $(if $(BESIDE),-beside $(BESIDE))
 
-## race: the tests under the race detector, which needs a C compiler; minutes to an hour
+## race: the tests under the race detector, which needs a C compiler; 25 minutes, as root an hour
 race:
 	@scripts/race.sh
 
