@@ -9,7 +9,6 @@ import (
 	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/traffic"
 )
 
 // TestToolsHaveTheCongestionControl: a tool without a flag for it has the cell's
@@ -58,10 +57,15 @@ print(*[x.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0"
 	}
 }
 
-// TestStreamsBeginWithAWideWindow: where congestion control is chosen, both ends' first
-// receive window is wide, unless somebody chose another one; the next cell that leaves
-// conditions to the system has what the namespace was made with.
-func TestStreamsBeginWithAWideWindow(t *testing.T) {
+// settingSteps are what a setting of an end is at first, and what it has while a cell chooses
+// congestion control.
+type settingSteps []struct{ made, chosen string }
+
+// settingFollows tries a setting of both ends: it has the second value of a step while a cell
+// chooses congestion control, the first one for the next cell that leaves conditions to the
+// system, and after the campaign. steps takes the value that the lab made the ends with.
+func settingFollows(t *testing.T, sysctl string, steps func(made string) settingSteps) {
+	t.Helper()
 	l := New(options(newRunner(t), t.TempDir()))
 	chosen := cells("bridge")[0]
 	chosen.Workload, chosen.Protocol, chosen.CongestionControl = "iperf3", "tcp", "cubic"
@@ -73,76 +77,21 @@ func TestStreamsBeginWithAWideWindow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := func(value string) {
+	ends := []site{client, server}
+	now := func(s site) string {
 		t.Helper()
-		l.changed = map[string]changed{}
-		for _, s := range []site{client, server} {
-			if err := netns.SetSysctls(c.ns(s), netns.Setting{Path: windowSysctl, Value: value}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	for _, step := range []struct {
-		made, chosen string
-	}{
-		{"4096 131072 33554432", "4096 8388608 33554432"},
-		{"4096 131072 4194304", "4096 4194304 4194304"}, // no wider than the system allows
-		{"4096 87380 33554432", "4096 87380 33554432"},  // a profile's
-	} {
-		set(step.made)
-		for _, each := range []struct {
-			cell result.Cell
-			want string
-		}{{chosen, step.chosen}, {asIs, step.made}, {chosen, step.chosen}} {
-			if _, err := l.Ends(t.Context(), each.cell); err != nil {
-				t.Fatal(err)
-			}
-			for _, s := range []site{client, server} {
-				got, err := netns.Sysctl(c.ns(s), windowSysctl)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got = strings.Join(strings.Fields(got), " "); got != each.want {
-					t.Errorf("made with %q, congestion_control %q: tcp_rmem %q, want %q", step.made, each.cell.CongestionControl, got, each.want)
-				}
-			}
-		}
-	}
-	if err := l.unchanged(); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := netns.Sysctl(c.ns(client), windowSysctl); err != nil || strings.Join(strings.Fields(got), " ") != "4096 87380 33554432" {
-		t.Errorf("after the campaign: tcp_rmem %q, %v", got, err)
-	}
-}
-
-// TestNothingWaits: where congestion control is chosen, an end keeps no closed connection in
-// TIME_WAIT, unless somebody chose how many; where it is not, it has what it was made with.
-func TestNothingWaits(t *testing.T) {
-	l := New(options(newRunner(t), t.TempDir()))
-	chosen := cells("bridge")[0]
-	chosen.Workload, chosen.CongestionControl = traffic.TCPCRR, "cubic"
-	asIs := chosen
-	asIs.CongestionControl = ""
-	buildLab(t, l, []result.Cell{chosen, asIs})
-	c := l.clusters[keyOf(chosen)]
-	client, _, err := sites(chosen, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := func() string {
-		t.Helper()
-		got, err := netns.Sysctl(c.ns(client), waitingSysctl)
+		got, err := netns.Sysctl(c.ns(s), sysctl)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return strings.TrimSpace(got)
+		return strings.Join(strings.Fields(got), " ")
 	}
-	made := now()
-	for _, step := range []struct{ made, chosen string }{{made, noneWaits}, {"7", "7"}} {
+	for _, step := range steps(now(client)) {
 		l.changed = map[string]changed{}
-		if err := netns.SetSysctls(c.ns(client), netns.Setting{Path: waitingSysctl, Value: step.made}); err != nil {
-			t.Fatal(err)
+		for _, s := range ends {
+			if err := netns.SetSysctls(c.ns(s), netns.Setting{Path: sysctl, Value: step.made}); err != nil {
+				t.Fatal(err)
+			}
 		}
 		for _, each := range []struct {
 			cell result.Cell
@@ -151,15 +100,39 @@ func TestNothingWaits(t *testing.T) {
 			if _, err := l.Ends(t.Context(), each.cell); err != nil {
 				t.Fatal(err)
 			}
-			if got := now(); got != each.want {
-				t.Errorf("made with %s, congestion_control %q: %s closed connections may wait, want %s", step.made, each.cell.CongestionControl, got, each.want)
+			for _, s := range ends {
+				if got := now(s); got != each.want {
+					t.Errorf("made with %q, congestion_control %q: %s %q, want %q", step.made, each.cell.CongestionControl, sysctl, got, each.want)
+				}
 			}
 		}
 		if err := l.unchanged(); err != nil {
 			t.Fatal(err)
 		}
-		if got := now(); got != step.made {
-			t.Errorf("after the campaign %s may wait, want %s", got, step.made)
+		for _, s := range ends {
+			if got := now(s); got != step.made {
+				t.Errorf("after the campaign: %s %q, want %q", sysctl, got, step.made)
+			}
 		}
 	}
+}
+
+// TestStreamsBeginWithAWideWindow: where congestion control is chosen, both ends' first
+// receive window is wide, unless somebody chose another one.
+func TestStreamsBeginWithAWideWindow(t *testing.T) {
+	settingFollows(t, windowSysctl, func(string) settingSteps {
+		return settingSteps{
+			{"4096 131072 33554432", "4096 8388608 33554432"},
+			{"4096 131072 4194304", "4096 4194304 4194304"}, // no wider than the system allows
+			{"4096 87380 33554432", "4096 87380 33554432"},  // a profile's
+		}
+	})
+}
+
+// TestNothingWaits: where congestion control is chosen, an end keeps no closed connection in
+// TIME_WAIT, unless somebody chose how many.
+func TestNothingWaits(t *testing.T) {
+	settingFollows(t, waitingSysctl, func(made string) settingSteps {
+		return settingSteps{{made, noneWaits}, {"7", "7"}}
+	})
 }
