@@ -26,7 +26,6 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/scratch"
 	"github.com/cnibench/cnibench/internal/stat"
-	"github.com/cnibench/cnibench/internal/workload"
 	"github.com/cnibench/cnibench/papers"
 )
 
@@ -213,7 +212,7 @@ func (f reproduceFlags) cells(p paper.Paper, c campaign.Campaign, lab func() pap
 func measurable(cells []result.Cell, lab paper.Testbed, stderr io.Writer) []result.Cell {
 	can := slices.DeleteFunc(slices.Clone(cells), func(c result.Cell) bool { return lab.Refuses(c) != "" })
 	if n := len(cells) - len(can); n > 0 {
-		fmt.Fprintf(stderr, "%d more cells cannot be measured here: they are recorded with the reason, which takes no time\n", n)
+		fmt.Fprintf(stderr, "cells that cannot be measured here, in addition: %d (they are recorded with the reason, which takes no time)\n", n)
 	}
 	return can
 }
@@ -268,7 +267,7 @@ func recordedResults(p paper.Paper, dir string) (*paper.Results, error) {
 		return nil, err
 	}
 	return &paper.Results{Campaign: c, Environment: rec.Environment, Analysis: collector.Analyse(), Collector: collector,
-		Known: known(), Cut: c.Name == p.ID+quickSuffix || strings.HasPrefix(c.Name, p.ID+budgetMark), Untaken: settings.List(), BackgroundRate: workload.BackgroundRate}, nil
+		Known: known(), Cut: c.Name == p.ID+quickSuffix || strings.HasPrefix(c.Name, p.ID+budgetMark), Untaken: settings.List()}, nil
 }
 
 func writeReproduction(dir string, r paper.Reproduction, stderr io.Writer) error {

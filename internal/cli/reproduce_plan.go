@@ -40,7 +40,7 @@ const budgetMark = "-for-"
 
 // PaperKnown is what a paper asks of this program when it is loaded.
 func PaperKnown() paper.Known {
-	return paper.Known{Names: known(), LinkRate: buildable.LinkRate, Primary: primary, BackgroundRate: workload.BackgroundRate}
+	return paper.Known{Names: known(), LinkRate: buildable.LinkRate, Primary: primary}
 }
 
 // budgetCampaign is the text of a paper's campaign for a time budget.

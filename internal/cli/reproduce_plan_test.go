@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/paper"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
 )
@@ -77,5 +79,29 @@ func TestSampleTime(t *testing.T) {
 	extra, err := toolTime(long, p)
 	if total := extra + long.Sampling.Warmup() + long.Sampling.Window(); err != nil || extra >= 0 || total <= 0 {
 		t.Errorf("%v, which with the sampling is %v, %v", extra, total, err)
+	}
+}
+
+// TestDryRunCountsWhatCanBeMeasured: cells that a lab only records the reason of are in no
+// estimate, and their number is printed.
+func TestDryRunCountsWhatCanBeMeasured(t *testing.T) {
+	lab := paper.Testbed{Refuses: func(c result.Cell) string {
+		if c.Network == "calico/ipip" {
+			return "kernel has no ipip"
+		}
+		return ""
+	}}
+	cells := []result.Cell{{Network: "host"}, {Network: "calico/ipip"}, {Network: "bridge"}}
+	var said strings.Builder
+	can := measurable(cells, lab, &said)
+	if len(can) != 2 || can[0].Network != "host" || can[1].Network != "bridge" || len(cells) != 3 {
+		t.Errorf("%v can be measured", can)
+	}
+	if !strings.Contains(said.String(), "cells that cannot be measured here, in addition: 1 ") {
+		t.Errorf("said %q", said.String())
+	}
+	said.Reset()
+	if measurable(can, lab, &said); said.Len() > 0 {
+		t.Errorf("said %q of cells that all can be measured", said.String())
 	}
 }

@@ -131,7 +131,7 @@ func (p Paper) Open(opt dataset.Options, known Known) func([]result.Sample) map[
 			settings.Add(&samples[i])
 			done[samples[i].Cell] = true
 		}
-		r := &Results{Analysis: k.Analyse(), Collector: k, Known: known.Names, Untaken: settings.List(), BackgroundRate: known.BackgroundRate}
+		r := &Results{Analysis: k.Analyse(), Collector: k, Known: known.Names, Untaken: settings.List()}
 		for i, v := range Verdicts(p, r) {
 			if v.Outcome != Undecided || v.MoreBlocks == 0 && len(v.Missing) > 0 {
 				continue

@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/stat/dataset"
 	"github.com/cnibench/cnibench/internal/stat/summary"
 	"github.com/cnibench/cnibench/internal/unit"
+	"github.com/cnibench/cnibench/internal/workload"
 )
 
 // Results are what was recorded, and what this cnibench could record at all.
@@ -27,8 +28,6 @@ type Results struct {
 	// Untaken maps a profile to those of its settings that did not take effect while
 	// samples were taken, each with the reason.
 	Untaken map[string][]string
-	// BackgroundRate is what each background stream asks for, bits per second; 0: not known.
-	BackgroundRate float64
 
 	factors []factors // of each cell of Analysis, once asked for
 }
@@ -141,19 +140,18 @@ func (r *Results) lacks(s summary.Cell, metric string) string {
 	return fmt.Sprintf("no sample has %s", metric)
 }
 
-// backgroundShort says that a cell's background streams brought less than the study's. Then the
-// CPUs were full, and how the scheduler divides them is what the cell shows.
+// backgroundShort says that a cell's background streams brought less than the study's. Then path
+// or CPUs were full, and how these divide themselves is what the cell shows.
 func (r *Results) backgroundShort(c result.Cell) string {
-	const least = 0.9 // as for the warning of a sample
-	asked := float64(c.BackgroundStreams) * r.BackgroundRate
-	if asked == 0 {
-		return ""
-	}
 	got := r.Collector.Values("background_throughput_bits_per_second", c)
-	if got.N == 0 || got.Mean >= least*asked {
+	if c.BackgroundStreams == 0 || got.N == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the background streams brought %.0f %% of what they ask for: this machine's CPUs are full", 100*got.Mean/asked)
+	share, enough := workload.BackgroundShare(c.BackgroundStreams, got.Mean)
+	if enough {
+		return ""
+	}
+	return fmt.Sprintf("the background streams brought %.0f %% of what they ask for: the path or this machine's CPUs are full", 100*share)
 }
 
 // userSpace is UserSpace of a network in the recorded environment.

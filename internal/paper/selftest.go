@@ -113,8 +113,6 @@ type Known struct {
 	// is judged by.
 	LinkRate func(link string) (float64, bool)
 	Primary  func(result.Cell) string
-	// BackgroundRate is what each background stream asks for, bits per second.
-	BackgroundRate float64
 }
 
 // start is a value that leaves room above and below, and from which the differences

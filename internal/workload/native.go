@@ -38,8 +38,13 @@ func NativeTest(name string) string {
 	return cmp.Or(n.test, n.spec.Name)
 }
 
-// BackgroundRate is what each background stream asks for, bits per second.
-const BackgroundRate = traffic.BackgroundRate
+// BackgroundShare is what background streams brought, as a part of what they ask for, and
+// whether that is enough to be the background of what was measured beside them. Where it is
+// not, path or CPU is full.
+func BackgroundShare(streams int, bitsPerSecond float64) (share float64, enough bool) {
+	share = bitsPerSecond / (float64(streams) * traffic.BackgroundRate)
+	return share, share >= 1-backgroundTolerance
+}
 
 const (
 	// nativePatience is what a half may take beyond its time: the engine gives
@@ -187,10 +192,10 @@ func (p *parser) background() error {
 	if r.BackgroundBytes == nil || r.WindowSeconds <= 0 {
 		return errors.New("the server counted no background streams")
 	}
-	asked, achieved := float64(p.cfg.BackgroundStreams)*traffic.BackgroundRate, float64(*r.BackgroundBytes)*8/r.WindowSeconds
+	achieved := float64(*r.BackgroundBytes) * 8 / r.WindowSeconds
 	p.set("background_throughput_bits_per_second", achieved)
-	if achieved < asked*(1-backgroundTolerance) {
-		p.warn("background streams brought %.4g of %.4g bit/s: path or CPU is full, and the background less than it says", achieved, asked)
+	if _, enough := BackgroundShare(p.cfg.BackgroundStreams, achieved); !enough {
+		p.warn("background streams brought %.4g of %.4g bit/s: path or CPU is full, and the background less than it says", achieved, float64(p.cfg.BackgroundStreams)*traffic.BackgroundRate)
 	}
 	return nil
 }
