@@ -2,7 +2,8 @@
 # Runs tests under Go's race detector, which needs a C compiler.
 #
 #   scripts/race.sh           every package, and as root also the tests that make namespaces, in
-#                             packages whose tests run in their own process: up to an hour
+#                             packages whose tests run in their own process: 25 minutes, as
+#                             root about an hour
 #   scripts/race.sh quick     those that need no kernel feature and no tool, for .ci/run
 #
 # A program that a test builds is built without the detector.

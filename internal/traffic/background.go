@@ -12,8 +12,8 @@ import (
 
 // One thread of each half carries all background streams. With a thread for each, several
 // hundred of them shared the CPU with the measured stream, which then got one turn among
-// hundreds: 30 Mbit/s beside 200 streams that took a quarter of the CPU, or 20 round trips a
-// second in some samples and 20,000 in others (docs/traffic.md).
+// hundreds, or did not: beside 400 streams, 18 round trips a second in some samples and 27,000
+// in others (docs/traffic.md).
 
 const (
 	// backgroundMessage is what one of them sends at once, every 13 ms, in bytes.

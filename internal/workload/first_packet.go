@@ -29,7 +29,7 @@ func (p *parser) firstPackets(h *traffic.Histogram) error {
 	}
 	p.set("first_packet_max_seconds", float64(h.MaxNanoseconds)/1e9)
 	if h.MaxNanoseconds >= synAgain {
-		p.warn("a connection waited %.3g s for its first answer: a SYN was lost or refused, and came again after a second; if addresses are translated on the way, the server may have had an earlier connection of that port in TIME_WAIT", float64(h.MaxNanoseconds)/1e9)
+		p.warn("a connection waited %.3g s for its first answer, and a SYN without an answer is sent again after a second: look at the server's nstat, where TcpExtPAWSTimewait counts those refused for an earlier connection in TIME_WAIT, as where addresses are translated, and at what the path loses", float64(h.MaxNanoseconds)/1e9)
 	}
 	return nil
 }
