@@ -57,6 +57,15 @@ func TestSlicedTime(t *testing.T) {
 	if long := SlicedTime(s, stream); long < short+5*4*20*time.Millisecond {
 		t.Errorf("a stream takes %v, on a link with a rate %v", short, long)
 	}
+	parallel := stream
+	parallel.Link, parallel.Streams = "unshaped", 4
+	if got := SlicedTime(s, parallel); got < short+5*4*16*time.Millisecond {
+		t.Errorf("a stream takes %v, four take %v: not a tick for each end of each, twice", short, got)
+	}
+	parallel.Workload = "tcp_rr"
+	if got, want := SlicedTime(s, parallel), slices+5*3*firstDrain+Overhead; got != want {
+		t.Errorf("round trips by four streams: %v, want %v", got, want)
+	}
 	if got := SlicedTime(s, result.Cell{Workload: "iperf3_tcp"}); got != 0 {
 		t.Errorf("a tool without slices: %v", got)
 	}

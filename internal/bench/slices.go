@@ -30,9 +30,10 @@ const (
 	fewestSlices = 8
 	mostSlices   = 50
 	// betweenSlices is kept free after a slice, in addition to what its drain has taken in
-	// blocks before; firstDrain is that in the first.
+	// blocks before; firstDrain and streamDrain are that in the first (drainBefore).
 	betweenSlices = time.Millisecond
 	firstDrain    = 2 * time.Millisecond
+	streamDrain   = 24 * time.Millisecond
 	// leastStart is how far ahead of its first turn a schedule is sent, in addition to what
 	// the control path takes; mostStart bounds both.
 	leastStart = 20 * time.Millisecond
