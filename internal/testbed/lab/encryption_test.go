@@ -17,6 +17,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/labtest/onwire"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network/encryption"
 	"github.com/cnibench/cnibench/internal/result"
@@ -77,7 +78,7 @@ func onlyEncrypted(t *testing.T, l *Lab, c *cluster, e encryptedCell) {
 	if err != nil || mtu != e.podMTU {
 		t.Errorf("the pods' MTU is %d (%v), want %d", mtu, err, e.podMTU)
 	}
-	w := newWatch(t, l.state.Fabric(c.index))
+	w := onwire.NewWatch(t, l.state.Fabric(c.index))
 	server := echo(t, c.ns(to), c.addressOf(to, e.family))
 	for _, payload := range []int{1, mtu - headers} {
 		if err := ask(c.ns(from), server, payload); err != nil {
@@ -85,19 +86,19 @@ func onlyEncrypted(t *testing.T, l *Lab, c *cluster, e encryptedCell) {
 		}
 	}
 	encrypted := map[bool]int{}
-	for _, f := range w.seen() {
-		sealed := f.tunnel == "wireguard"
+	for _, f := range w.Seen() {
+		sealed := f.Tunnel == "wireguard"
 		if e.method == result.EncryptionIPsec {
-			sealed = f.proto == unix.IPPROTO_ESP
+			sealed = f.Tunnel == "esp"
 		}
 		switch {
-		case f.dst.IsMulticast():
-		case f.fragmented || f.bytes > 1500+14:
+		case f.Destination.IsMulticast():
+		case f.Fragmented || f.Bytes > 1500+14:
 			t.Errorf("a fragment, or a frame larger than the link: %+v", f)
 		case !sealed:
 			t.Errorf("a plain packet is on the wire: %+v", f)
 		default:
-			encrypted[f.dst.As16()[15] == 2]++
+			encrypted[f.Destination.As16()[15] == 2]++
 		}
 	}
 	if encrypted[true] < 2 || encrypted[false] < 2 {
@@ -213,13 +214,13 @@ func TestKeptLabIsEncrypted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWatch(t, places["fabric"])
+	w := onwire.NewWatch(t, places["fabric"])
 	if err := ask(places["node1-pod1"], echo(t, places["node2-pod1"], at.Addr()), 1300); err != nil {
 		t.Error(err)
 	}
-	frames := w.seen()
+	frames := w.Seen()
 	for _, f := range frames {
-		if f.tunnel != "wireguard" && !f.dst.IsMulticast() {
+		if f.Tunnel != "wireguard" && !f.Destination.IsMulticast() {
 			t.Errorf("a plain packet is on the wire: %+v", f)
 		}
 	}

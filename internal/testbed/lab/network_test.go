@@ -1,20 +1,18 @@
 package lab
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/labtest/onwire"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/network/catalog"
@@ -59,156 +57,6 @@ func echoHeard(t *testing.T, ns netns.NS, at netip.AddrPort, heard func()) netip
 		}
 	}()
 	return conn.LocalAddr().(*net.UDPAddr).AddrPort()
-}
-
-// frame is what a test needs to know of one on the wire.
-type frame struct {
-	src, dst   netip.Addr
-	proto      byte
-	port       uint16 // destination
-	fragmented bool
-	bytes      int
-	tunnel     string     // "vxlan 4789 4096", "ipip", "udp", "wireguard"; "" for plain packets
-	inner      netip.Addr // destination inside the tunnel, where it can be read
-}
-
-// watch collects the IP packets that pass a fabric until the test ends.
-type watch struct {
-	mu     sync.Mutex
-	frames []frame
-}
-
-func newWatch(t *testing.T, ns netns.NS) *watch {
-	t.Helper()
-	all := uint16(unix.ETH_P_ALL)
-	var fd int
-	err := netns.Do(ns, func() (err error) {
-		fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, int(all<<8|all>>8))
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	timeout := unix.Timeval{Usec: 100_000}
-	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout); err != nil {
-		t.Fatal(err)
-	}
-	w, stop, stopped := &watch{}, make(chan struct{}), make(chan struct{})
-	t.Cleanup(func() {
-		close(stop)
-		<-stopped
-		if err := unix.Close(fd); err != nil {
-			t.Error(err)
-		}
-	})
-	go func() {
-		defer close(stopped)
-		buf := make([]byte, 1<<17)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			n, _, err := unix.Recvfrom(fd, buf, 0)
-			if err == nil {
-				w.add(buf[:n])
-			}
-		}
-	}()
-	return w
-}
-
-func (w *watch) add(b []byte) {
-	f, ok := readFrame(b)
-	if !ok {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.frames = append(w.frames, f)
-}
-
-func (w *watch) seen() []frame {
-	time.Sleep(150 * time.Millisecond) // one receive timeout
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return append([]frame(nil), w.frames...)
-}
-
-// readFrame reads Ethernet, IPv4 or IPv6, UDP, and what networks put into them.
-func readFrame(b []byte) (frame, bool) {
-	f := frame{bytes: len(b)}
-	var payload []byte
-	switch {
-	case len(b) >= 14+20 && binary.BigEndian.Uint16(b[12:]) == unix.ETH_P_IP:
-		ip := b[14:]
-		f.src, _ = netip.AddrFromSlice(ip[12:16])
-		f.dst = destination(ip)
-		f.proto = ip[9]
-		f.fragmented = binary.BigEndian.Uint16(ip[6:])&0x3fff != 0 // more fragments, or an offset
-		payload = ip[int(ip[0]&15)*4:]
-	case len(b) >= 14+40 && binary.BigEndian.Uint16(b[12:]) == unix.ETH_P_IPV6:
-		ip := b[14:]
-		f.src, _ = netip.AddrFromSlice(ip[8:24])
-		f.dst = destination(ip)
-		f.proto = ip[6]
-		f.fragmented = f.proto == unix.IPPROTO_FRAGMENT
-		payload = ip[40:]
-	default:
-		return f, false
-	}
-	if f.proto == unix.IPPROTO_IPIP {
-		f.tunnel, f.inner = "ipip", destination(payload)
-	}
-	if f.proto != unix.IPPROTO_UDP || len(payload) < 8 {
-		return f, true
-	}
-	f.port = binary.BigEndian.Uint16(payload[2:])
-	switch inside := payload[8:]; f.port {
-	case 8472, 4789, 6784:
-		if len(inside) >= 8+14+20 {
-			f.tunnel = fmt.Sprintf("vxlan %d %d", f.port, binary.BigEndian.Uint32(inside[4:])>>8)
-			f.inner = destination(inside[8+14:])
-		}
-	case 6081:
-		if len(inside) < 8 {
-			break
-		}
-		if options := int(inside[0]&0x3f) * 4; len(inside) >= 8+options+14+20 {
-			f.tunnel = fmt.Sprintf("geneve %d", binary.BigEndian.Uint32(inside[4:])>>8)
-			if options > 0 { // the first one's class, and its type
-				f.tunnel += fmt.Sprintf(" option %04x %02x", binary.BigEndian.Uint16(inside[8:]), inside[10])
-			}
-			f.inner = destination(inside[8+options+14:])
-		}
-	case 6783:
-		f.tunnel = "sleeve"
-		for rest := inside[min(6, len(inside)):]; len(rest) >= 14+14+20; { // each frame behind two names and its length
-			size := min(int(binary.BigEndian.Uint16(rest[12:])), len(rest)-14)
-			if eth := rest[14 : 14+size]; size >= 34 && binary.BigEndian.Uint16(eth[12:]) == unix.ETH_P_IP {
-				f.inner = destination(eth[14:])
-			}
-			rest = rest[14+size:]
-		}
-	case 8285:
-		f.tunnel, f.inner = "udp", destination(inside)
-	case 51820:
-		f.tunnel = "wireguard" // what is inside, nobody can read
-	}
-	return f, true
-}
-
-// destination is that of an IP header.
-func destination(ip []byte) netip.Addr {
-	var a netip.Addr
-	switch {
-	case len(ip) >= 20 && ip[0]>>4 == 4:
-		a, _ = netip.AddrFromSlice(ip[16:20])
-	case len(ip) >= 40 && ip[0]>>4 == 6:
-		a, _ = netip.AddrFromSlice(ip[24:40])
-	}
-	return a
 }
 
 // tunnels is what each encapsulated network's packets must look like: for VXLAN
@@ -336,7 +184,7 @@ func reach(t *testing.T, l *Lab, n network.Network, cell result.Cell) {
 	if from == to && cell.Family != familyIPv6 {
 		mtu = 65535 // an IPv4 packet cannot be larger
 	}
-	w := newWatch(t, l.state.Fabric(c.index))
+	w := onwire.NewWatch(t, l.state.Fabric(c.index))
 	server := echo(t, c.ns(to), serverAddress)
 	for _, payload := range []int{1, mtu - headers} {
 		if err := ask(c.ns(from), server, payload); err != nil {
@@ -352,7 +200,7 @@ func reach(t *testing.T, l *Lab, n network.Network, cell result.Cell) {
 			t.Errorf("back: %v", err)
 		}
 	}
-	checkWire(t, n, cell, c.addressOf(to, cell.Family), w.seen())
+	checkWire(t, n, cell, c.addressOf(to, cell.Family), w.Seen())
 	checkFragments(t, n, cell, c.ns(site{node: from.node}), c.ns(from), server, 3*mtu)
 }
 
@@ -367,19 +215,19 @@ func hasNoIPv6(t *testing.T, l *Lab, all []result.Cell) {
 }
 
 // checkWire holds a network to what it says of its encapsulation.
-func checkWire(t *testing.T, n network.Network, cell result.Cell, server netip.Addr, frames []frame) {
+func checkWire(t *testing.T, n network.Network, cell result.Cell, server netip.Addr, frames []onwire.Frame) {
 	t.Helper()
 	plain, tunnelled := 0, 0
 	want := tunnels()[n.Name]
 	for _, f := range frames {
 		switch {
-		case f.fragmented:
+		case f.Fragmented:
 			t.Errorf("a fragment is on the wire: %+v", f)
-		case f.bytes > cell.MTU+14:
-			t.Errorf("a frame of %d bytes is on the wire: %+v", f.bytes, f)
-		case f.tunnel != "" && f.tunnel == want && f.dst.Is6() == (cell.Family == familyIPv6 && n.Overhead6 > 0) && (f.inner == server || f.tunnel == "wireguard"):
+		case f.Bytes > cell.MTU+14:
+			t.Errorf("a frame of %d bytes is on the wire: %+v", f.Bytes, f)
+		case f.Tunnel != "" && f.Tunnel == want && f.Destination.Is6() == (cell.Family == familyIPv6 && n.Overhead6 > 0) && (f.Inner == server || f.Tunnel == "wireguard"):
 			tunnelled++
-		case f.dst == server:
+		case f.Destination == server:
 			plain++
 		}
 	}
