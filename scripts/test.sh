@@ -10,7 +10,8 @@
 # - The programs of a Kubernetes, which take minutes of all CPUs where they are not in the
 #   cache, are built in time that all of these leave idle (SCHED_IDLE). Cilium's take as long
 #   as all others: `make test-all` builds them, and `make test` uses them where they are built.
-# - The tests that need these programs, whose names end in InCluster, are last.
+# - The tests that need these programs, whose names end in InCluster, are last, two packages at a
+#   time.
 # - A few tests that failed run once more, alone; the summary lists those that pass then.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -101,5 +102,5 @@ side_by_side() {
 	others=
 	cat bin/beside.json
 	built
-	stage "tests in clusters" run -p 1 -run 'InCluster$' "${in_clusters[@]}"
+	stage "tests in clusters" run -p 2 -run 'InCluster$' "${in_clusters[@]}"
 } | bin/testsummary "${tests[@]}"
