@@ -17,8 +17,10 @@ import (
 	"time"
 
 	"github.com/flannel-io/flannel/pkg/backend"
-	_ "github.com/flannel-io/flannel/pkg/backend/hostgw" // registers itself
-	_ "github.com/flannel-io/flannel/pkg/backend/vxlan"  // registers itself
+	_ "github.com/flannel-io/flannel/pkg/backend/hostgw"    // registers itself
+	_ "github.com/flannel-io/flannel/pkg/backend/ipip"      // registers itself
+	_ "github.com/flannel-io/flannel/pkg/backend/vxlan"     // registers itself
+	_ "github.com/flannel-io/flannel/pkg/backend/wireguard" // registers itself
 	"github.com/flannel-io/flannel/pkg/ip"
 	"github.com/flannel-io/flannel/pkg/ipmatch"
 	"github.com/flannel-io/flannel/pkg/subnet"

@@ -26,21 +26,19 @@ const timeout = 30 * time.Minute
 // tests ask for, and the tools are those of this machine.
 func Tests(t *testing.T, pattern string) {
 	t.Helper()
-	runTests(t, FetchKernel, pattern)
+	TestsIn(t, ForTests(t), pattern)
 }
 
 // TestsOnBackports does the same with the kernel of Debian's backports.
 func TestsOnBackports(t *testing.T, pattern string) {
 	t.Helper()
-	runTests(t, FetchBackports, pattern)
+	TestsIn(t, ForTestsOnBackports(t), pattern)
 }
 
-func runTests(t *testing.T, kernel fetcher, pattern string) {
+// TestsIn does the same in a machine of ForTests or ForTestsOnBackports, which the caller may
+// have given more memory.
+func TestsIn(t *testing.T, m Machine, pattern string) {
 	t.Helper()
-	if labtest.InVM() {
-		t.Fatal("a virtual machine in a virtual machine: the pattern takes this test too")
-	}
-	m := machineFor(t, kernel)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -84,8 +82,17 @@ func ForTests(t testing.TB) Machine {
 	return machineFor(t, FetchKernel)
 }
 
+// ForTestsOnBackports gives the same machine with the kernel of Debian's backports.
+func ForTestsOnBackports(t testing.TB) Machine {
+	t.Helper()
+	return machineFor(t, FetchBackports)
+}
+
 func machineFor(t testing.TB, fetch fetcher) Machine {
 	t.Helper()
+	if labtest.InVM() {
+		t.Fatal("a virtual machine in a virtual machine: the pattern takes this test too")
+	}
 	labtest.Turn(t, labtest.VM)
 	labtest.Root(t)
 	labtest.Tool(t, Qemu, QemuPackage)

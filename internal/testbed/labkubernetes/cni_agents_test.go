@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,10 @@ import (
 	"github.com/cnibench/cnibench/internal/image"
 	"github.com/cnibench/cnibench/internal/kubeclient"
 	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/labtest/onwire"
+	"github.com/cnibench/cnibench/internal/labtest/vm"
+	"github.com/cnibench/cnibench/internal/netns"
+	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
 )
 
@@ -67,7 +72,11 @@ func askName(ctx context.Context, address string, to io.Writer) error {
 type agentTest struct {
 	cni, proxy            string
 	configMap, says, node string
-	long                  bool // only by make test-all: a start takes half a minute of CI
+	// wire is how the tunnel begins that packets between pods of two nodes are in; "" for none.
+	wire string
+	long bool // only by make test-all: a start takes half a minute of CI
+	// kernel boots one that has what the kernel of CI lacks for it; nil where that lacks nothing.
+	kernel func(testing.TB) vm.Machine
 }
 
 // agentTests has every CNI whose agents are the vendor's own. Cilium's modes that are left to
@@ -76,16 +85,22 @@ func agentTests() []agentTest {
 	const flannel, cilium = "kube-flannel/configmaps/kube-flannel-cfg", "kube-system/configmaps/cilium-config"
 	const backend = `"flannel.alpha.coreos.com/backend-type":`
 	return []agentTest{
-		{"flannel/vxlan", "nftables", flannel, `\"Type\": \"vxlan\"`, backend + `"vxlan"`, false},
-		{"flannel/host-gw", "iptables", flannel, `\"Type\": \"host-gw\"`, backend + `"host-gw"`, false},
-		{"cilium/native", "none", cilium, `"routing-mode":"native"`, "", false},
-		{"cilium/vxlan", "iptables", cilium, `"routing-mode":"tunnel"`, "", false},
-		{"cilium/native+hubble", "nftables", cilium, `"enable-hubble":"true"`, "", false},
-		{"cilium/native+host-firewall", "iptables", cilium, `"enable-host-firewall":"true"`, "", true},
-		{"cilium/native+legacy-routing", "none", cilium, `"enable-host-legacy-routing":"true"`, "", true},
-		{"cilium/native+pod-lb", "none", cilium, `"bpf-lb-sock-hostns-only":"true"`, "", true},
-		{"cilium/native+dsr", "none", cilium, `"bpf-lb-mode":"dsr"`, "", true},
-		{"cilium/native+bigtcp", "none", cilium, `"enable-ipv4-big-tcp":"true"`, "", true},
+		{"flannel/vxlan", "nftables", flannel, `\"Type\": \"vxlan\"`, backend + `"vxlan"`, "vxlan 8472 1", false, nil},
+		{"flannel/host-gw", "iptables", flannel, `\"Type\": \"host-gw\"`, backend + `"host-gw"`, "", false, nil},
+		{"flannel/ipip", "nftables", flannel, `\"Type\": \"ipip\"`, backend + `"ipip"`, "ipip", false, vm.ForTests},
+		{"flannel/wireguard", "iptables", flannel, `\"Type\": \"wireguard\"`, backend + `"wireguard"`, "wireguard", false, vm.ForTests},
+		{"cilium/native", "none", cilium, `"routing-mode":"native"`, "", "", false, nil},
+		{"cilium/vxlan", "iptables", cilium, `"routing-mode":"tunnel"`, "", "vxlan 8472 ", false, nil},
+		{"cilium/geneve", "none", cilium, `"tunnel-protocol":"geneve"`, "", "geneve ", false, vm.ForTests},
+		{"cilium/native+hubble", "nftables", cilium, `"enable-hubble":"true"`, "", "", false, nil},
+		{"cilium/native+host-firewall", "iptables", cilium, `"enable-host-firewall":"true"`, "", "", true, nil},
+		{"cilium/native+legacy-routing", "none", cilium, `"enable-host-legacy-routing":"true"`, "", "", true, nil},
+		{"cilium/native+pod-lb", "none", cilium, `"bpf-lb-sock-hostns-only":"true"`, "", "", true, nil},
+		{"cilium/native+dsr", "none", cilium, `"bpf-lb-mode":"dsr"`, "", "", true, nil},
+		{"cilium/native+bigtcp", "none", cilium, `"enable-ipv4-big-tcp":"true"`, "", "", true, nil},
+		{"cilium/native+netkit", "none", cilium, `"datapath-mode":"netkit"`, "", "", false, vm.ForTestsOnBackports},
+		{"cilium/native+wireguard", "iptables", cilium, `"enable-wireguard":"true"`, "", "wireguard", false, vm.ForTests},
+		{"cilium/native+ipsec", "none", cilium, `"enable-ipsec":"true"`, "", "esp", false, vm.ForTests},
 	}
 }
 
@@ -119,6 +134,7 @@ func TestAgentsInCluster(t *testing.T) {
 				checkText(t, api, "/api/v1/namespaces/"+test.configMap, test.says)
 				checkText(t, api, "/api/v1/nodes/node1", test.node)
 				checkPaths(t, api)
+				checkWire(t, api, info, test.wire)
 				checkUsers(t, filepath.Join(dir, info.ID))
 				if _, err := lab.Down(t.Context(), o.Lab, info.ID); err != nil {
 					t.Error(err)
@@ -127,6 +143,63 @@ func TestAgentsInCluster(t *testing.T) {
 			})
 		})
 	}
+}
+
+// checkWire looks at the wire between the nodes while a pod asks one of the other node.
+func checkWire(t *testing.T, api *kubeclient.Client, info lab.Info, want string) {
+	t.Helper()
+	w := onwire.NewWatch(t, netns.Named("cnb-"+info.ID+"-1-fabric"))
+	ctx, cancel := context.WithTimeout(t.Context(), patient(time.Minute))
+	defer cancel()
+	far := net.JoinHostPort(waitPod(ctx, t, api, "/api/v1/namespaces/default/pods/far").String(), fmt.Sprint(namePort))
+	if got := ask(ctx, api, far); got != "far" {
+		t.Errorf("the pod far says %q", got)
+	}
+	plain, tunnelled := 0, 0
+	for _, f := range w.Seen() {
+		switch {
+		case f.Tunnel != "":
+			if want == "" || !strings.HasPrefix(f.Tunnel, want) {
+				t.Errorf("a packet on the wire is in the tunnel %q, want %q", f.Tunnel, want)
+			}
+			tunnelled++
+		case network.Pods().Contains(f.Source) || network.Pods().Contains(f.Destination):
+			plain++
+		}
+	}
+	// A connection, its answer and its end are at least six packets.
+	if inTunnel := want != ""; inTunnel && (plain > 0 || tunnelled < 6) || !inTunnel && plain < 6 {
+		t.Errorf("%d packets of pods are plain on the wire and %d in a tunnel, want the tunnel %q", plain, tunnelled, want)
+	}
+}
+
+// TestAgentsInVM does the same in Debian's stock kernel, or that of its backports, for the
+// CNIs that need what the kernel of CI lacks.
+func TestAgentsInVM(t *testing.T) {
+	for _, test := range agentTests() {
+		if test.kernel == nil {
+			continue
+		}
+		name := strings.ReplaceAll(test.cni, "/", "-")
+		t.Run(name, func(t *testing.T) {
+			labtest.Long(t)
+			needCluster(t)
+			m := test.kernel(t)
+			m.MemoryMiB = 8192 // all that a Kubernetes writes is in memory too
+			// A kubelet gives up a pod whose agent compiles for more than four minutes: by this
+			// clock, which counts instructions, it takes less.
+			m.CPUs, m.CountInstructions = 1, true
+			vm.TestsIn(t, m, "^TestAgentsInCluster$/^"+regexp.QuoteMeta(name)+"$")
+		})
+	}
+}
+
+// patient is a bound of time, with what emulation takes.
+func patient(bound time.Duration) time.Duration {
+	if labtest.InVM() {
+		return 6 * bound
+	}
+	return bound
 }
 
 // needCNI skips a test where something for a CNI is missing.
@@ -189,7 +262,7 @@ func checkPaths(t *testing.T, api *kubeclient.Client) {
 	t.Helper()
 	// Cilium's agents compile before a first pod runs, which takes as long as the
 	// machine is busy.
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patient(3*time.Minute))
 	defer cancel()
 	const inDefault = "/api/v1/namespaces/default/"
 	begin := time.Now()
@@ -251,7 +324,7 @@ func until(ctx context.Context, t *testing.T, what string, try func() (string, b
 // ask gives the name that an address serves, or why it does not, as the pod client
 // sees it.
 func ask(ctx context.Context, client *kubeclient.Client, address string) string {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, patient(10*time.Second))
 	defer cancel()
 	p := client.Exec(ctx, kubeclient.Target{Namespace: "default", Pod: "client", Container: "agent"}, []string{"/cnibench", "ask", "name", address})
 	_ = p.Stdin.Close() // it reads nothing

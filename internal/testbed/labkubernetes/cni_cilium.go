@@ -2,6 +2,8 @@ package labkubernetes
 
 import (
 	"context"
+	"crypto/rand"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -81,6 +83,12 @@ func (c *Cluster) ciliumSettings(mode map[string]string) map[string]string {
 // read: what they would have as a volume.
 func (c *Cluster) ciliumObjects(ctx context.Context, mode map[string]string) error {
 	settings := c.ciliumSettings(mode)
+	if settings[ipsec] == "true" {
+		settings["ipsec-key-file"] = filepath.Join(c.Dir(), "cilium-ipsec-keys")
+		if err := writeIPsecKey(settings["ipsec-key-file"]); err != nil {
+			return err
+		}
+	}
 	if err := os.MkdirAll(c.ciliumConfig(), 0o755); err != nil {
 		return err
 	}
@@ -107,6 +115,17 @@ func (c *Cluster) ciliumObjects(ctx context.Context, mode map[string]string) err
 		"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": object{"name": "cilium-config", "namespace": ciliumNamespace}, "data": settings,
 	})
+}
+
+// writeIPsecKey makes the key of which agents derive those of each pair of nodes: what the
+// secret cilium-ipsec-keys has that Cilium's documentation makes (`cilium encrypt create-key`).
+// 20 bytes are the key of AES-128-GCM and its salt (RFC 4106), 128 the bits of its tags.
+func writeIPsecKey(path string) error {
+	key := make([]byte, 20)
+	if _, err := rand.Read(key); err != nil {
+		return err
+	}
+	return os.WriteFile(path, fmt.Appendf(nil, "3+ rfc4106(gcm(aes)) %x 128\n", key), 0o600)
 }
 
 // ciliumDefinitions makes the definitions of Cilium's objects, as many at the same time as

@@ -1,6 +1,7 @@
 package labkubernetes
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -45,6 +46,11 @@ func ciliumModes() []ciliumMode {
 			reports:  map[string]string{"routing.tunnel-protocol": "vxlan"},
 		},
 		{
+			name: "geneve", summary: "eBPF, Geneve between nodes", ipv6: true, needs: []netns.Feature{netns.Geneve()},
+			settings: map[string]string{"routing-mode": "tunnel", "tunnel-protocol": "geneve"},
+			reports:  map[string]string{"routing.tunnel-protocol": "geneve"},
+		},
+		{
 			name: "native+hubble", summary: "native with Hubble, which sees the flows of all pods",
 			settings: overRoutes("enable-hubble", "true"),
 			reports:  map[string]string{"hubble.state": "Ok"},
@@ -73,8 +79,28 @@ func ciliumModes() []ciliumMode {
 			settings: overRoutes("enable-ipv4-big-tcp", "true"),
 			reports:  map[string]string{"ipv4-big-tcp.enabled": "true", "ipv4-big-tcp.maxGRO": "196608", "ipv4-big-tcp.maxGSO": "196608"},
 		},
+		{
+			name: "native+netkit", summary: "native whose pods have netkit devices in place of veth pairs", kubeProxy: "none", needs: []netns.Feature{netns.Netkit()},
+			settings: overRoutes("datapath-mode", "netkit"),
+			reports:  map[string]string{"datapath-mode": "netkit"},
+		},
+		{
+			name: "native+wireguard", summary: "native with the kernel's WireGuard between pods of different nodes", needs: []netns.Feature{netns.WireGuard()},
+			settings: overRoutes("enable-wireguard", "true"),
+			reports:  map[string]string{"encryption.mode": "Wireguard"},
+		},
+		{
+			// With it the node's IP layer forwards all packets, because it encrypts them.
+			name: "native+ipsec", summary: "native with the kernel's IPsec (AES-GCM) between pods of different nodes", needs: []netns.Feature{netns.ESP()},
+			settings: overRoutes(ipsec, "true"),
+			reports:  map[string]string{"encryption.mode": "IPsec", "routing.intra-host-routing-mode": "Legacy"},
+		},
 	}
 }
+
+// ipsec is the setting that has agents encrypt with the kernel's IPsec. It takes a file with a
+// key.
+const ipsec = "enable-ipsec"
 
 // legacyRouting is the setting that has the node's IP layer forward packets. Agents set it
 // themselves where they cannot do without.
@@ -111,14 +137,15 @@ func (m ciliumMode) reported(kubeProxy string) map[string]string {
 	return all
 }
 
-// ciliumPatience bounds the wait for an agent's status, parts of which it renews every five
-// seconds.
-const ciliumPatience = 30 * time.Second
+// ciliumPatience is the part of the patience with a start that bounds the wait for an agent's
+// status, parts of which it renews every five seconds: 30 s.
+const ciliumPatience = 6
 
 // verifyCilium compares the status of a node's agent with what its mode must report: an agent
 // that lacks something falls back, and only its log shows that.
 func (c *Cluster) verifyCilium(ctx context.Context, n *Node, want map[string]string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, ciliumPatience, fmt.Errorf("it is not in the mode %s after %s", c.cni.Name, ciliumPatience))
+	within := cmp.Or(c.options.Patience, patience) / ciliumPatience
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it is not in the mode %s after %s", c.cni.Name, within))
 	defer cancel()
 	err := c.wait(ctx, "cilium-agent on "+n.Name, func() error {
 		status, err := ciliumStatus(ctx, n)

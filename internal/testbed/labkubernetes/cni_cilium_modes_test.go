@@ -24,6 +24,10 @@ func TestCiliumModesReport(t *testing.T) {
 	}
 	want := map[string]string{
 		"native": "", "native+hubble": "",
+		"geneve":                "routing.inter-host-routing-mode is Native, want Tunnel; routing.tunnel-protocol is vxlan, want geneve",
+		"native+netkit":         "datapath-mode is absent, want netkit",
+		"native+wireguard":      "encryption.mode is absent, want Wireguard",
+		"native+ipsec":          "encryption.mode is absent, want IPsec; routing.intra-host-routing-mode is BPF, want Legacy",
 		"vxlan":                 "routing.inter-host-routing-mode is Native, want Tunnel",
 		"native+host-firewall":  "host-firewall.mode is Disabled, want Enabled",
 		"native+legacy-routing": "routing.intra-host-routing-mode is BPF, want Legacy",

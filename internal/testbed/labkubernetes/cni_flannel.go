@@ -15,7 +15,7 @@ import (
 func flannels() []CNI {
 	one := func(backend, summary string, needs ...netns.Feature) CNI {
 		return CNI{
-			Name: "flannel/" + backend, Summary: summary, IPv6: true,
+			Name: "flannel/" + backend, Summary: summary, IPv6: backend != "ipip",
 			Programs: []string{"cnibench-flanneld", "iptables"},
 			Plugins:  []string{"bridge", "host-local", "portmap"},
 			Needs:    append(needs, iptablesKernel()),
@@ -28,6 +28,8 @@ func flannels() []CNI {
 	return []CNI{
 		one("vxlan", "flannel v0.28: cni0 bridge, VXLAN between nodes", netns.VXLAN()),
 		one("host-gw", "flannel v0.28: cni0 bridge, routes through the nodes"),
+		one("ipip", "flannel v0.28: cni0 bridge, IP in IP between nodes", netns.IPIP()),
+		one("wireguard", "flannel v0.28: cni0 bridge, the kernel's WireGuard between nodes", netns.WireGuard()),
 	}
 }
 

@@ -69,7 +69,7 @@ func options(r *exec.Runner, dir string) Options {
 	}
 	return Options{
 		Lab:     lab.Options{Runner: r, CNIPath: cni.SearchPath(""), Verb: "test", Dir: dir},
-		BinDirs: BinDirs(""), Self: self, Version: "test",
+		BinDirs: BinDirs(""), Self: self, Version: "test", Patience: patient(patience),
 	}
 }
 

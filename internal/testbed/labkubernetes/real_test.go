@@ -41,7 +41,10 @@ func realRows(t *testing.T) (rows, run []string) {
 	}
 	tests := map[string]string{"bridge": "`TestUpRunsPodsAndLeavesNothingInCluster`", "ptp": "`TestMPIInCluster`"}
 	for _, a := range agentTests() {
-		if tests[a.cni] = "`TestAgentsInCluster`"; a.long {
+		if tests[a.cni] = "`TestAgentsInCluster`"; a.kernel != nil {
+			tests[a.cni] = "`TestAgentsInVM`"
+		}
+		if a.long || a.kernel != nil {
 			tests[a.cni] += ", only in `make test-all`"
 		}
 	}
