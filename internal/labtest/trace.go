@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,11 +51,7 @@ func (o Ours) Check(t testing.TB, before Trace, labs []string) {
 	t.Helper()
 	var diff string
 	for range 30 { // processes and namespaces that were killed need a moment
-		after := TakeTrace(t, o)
-		// A module that the kernel loaded because it was asked for something has settings of its
-		// own, as any program could have caused.
-		maps.DeleteFunc(after.Sysctls, func(name, _ string) bool { _, was := before.Sysctls[name]; return !was })
-		if diff = cmp.Diff(before, after); diff == "" {
+		if diff = cmp.Diff(before, TakeTrace(t, o)); diff == "" {
 			break
 		}
 		time.Sleep(100 * time.Millisecond)

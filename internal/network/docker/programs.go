@@ -47,12 +47,16 @@ func linkPrograms(dir string) error {
 
 // holdDocker gets the node's folder and dockerd's arguments. It is started in a mount
 // namespace of its own, so that nothing that Docker mounts or writes into /etc, /run
-// or /var is the machine's.
+// or /var is the machine's. Its temporary files are in that /run.
 func holdDocker(args []string) error {
 	if len(args) < 3 {
 		return fmt.Errorf("usage: %s FOLDER DOCKERD ARGUMENTS", dockerHolder)
 	}
 	if err := netns.PrivateFiles(args[1], filepath.Join(args[1], "tmp")); err != nil {
+		return err
+	}
+	// Where containerd does not answer, dockerd has it write its stacks into this folder.
+	if err := os.Setenv("TMPDIR", "/run"); err != nil {
 		return err
 	}
 	return become(args[2:], os.Environ())

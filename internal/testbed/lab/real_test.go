@@ -1,12 +1,17 @@
 package lab
 
 import (
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/netns"
@@ -19,6 +24,12 @@ import (
 // commandsIn are the names of the processes in a namespace.
 func commandsIn(t *testing.T, ns netns.NS) []string {
 	t.Helper()
+	return slices.Collect(maps.Values(processesIn(t, ns)))
+}
+
+// processesIn are the names of the processes in a namespace, by their numbers.
+func processesIn(t *testing.T, ns netns.NS) map[int]string {
+	t.Helper()
 	inode, err := ns.Inode()
 	if err != nil {
 		t.Fatal(err)
@@ -27,10 +38,10 @@ func commandsIn(t *testing.T, ns netns.NS) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var names []string
+	names := map[int]string{}
 	for _, pid := range pids {
 		if name, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm")); err == nil {
-			names = append(names, strings.TrimSpace(string(name)))
+			names[pid] = strings.TrimSpace(string(name))
 		}
 	}
 	return names
@@ -80,10 +91,39 @@ func TestDockerIsTheNodesOwn(t *testing.T) {
 			t.Errorf("%s has the address %s, want one of %s", p.ns.Name, p.address, c.nodes[0].PodCIDR)
 		}
 	}
+	stacksStayInTheLab(t, c.nodes[0].NS)
 	facts, err := l.facts(t.Context(), n)
 	if err != nil || facts.Rebuilt() || !strings.HasPrefix(facts.Datapath, "Docker Engine ") {
 		t.Errorf("facts %+v (%v)", facts, err)
 	}
+}
+
+// stacksStayInTheLab has containerd write its stacks, as dockerd does where it does not answer
+// in time.
+func stacksStayInTheLab(t *testing.T, node netns.NS) {
+	t.Helper()
+	for pid, name := range processesIn(t, node) {
+		if name != "containerd" {
+			continue
+		}
+		if err := unix.Kill(pid, unix.SIGUSR1); err != nil {
+			t.Fatal(err)
+		}
+		file := fmt.Sprintf("containerd.%d.stacks.log", pid)
+		for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+			if _, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid), "root/run", file)); err == nil {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("containerd wrote no %s into the lab's /run", file)
+			}
+		}
+		if _, err := os.Stat(filepath.Join("/tmp", file)); err == nil {
+			t.Errorf("containerd wrote %s into the machine's /tmp", file)
+		}
+		return
+	}
+	t.Error("the node runs no containerd")
 }
 
 // TestDockerHostIsTheNodesNetwork: a container is in each node's own namespace, and packets

@@ -115,6 +115,9 @@ func TestAgentsInCluster(t *testing.T) {
 			}
 			needCluster(t)
 			needCNI(t, test.cni)
+			if labtest.InVM() {
+				loadModules(t)
+			}
 			dir := filepath.Join(t.TempDir(), "state")
 			leavesNothing(t, dir, func() []string {
 				r := exec.NewRunner()
@@ -142,6 +145,17 @@ func TestAgentsInCluster(t *testing.T) {
 				return []string{info.ID}
 			})
 		})
+	}
+}
+
+// loadModules loads the kernel's modules with settings of their own that programs of a cluster
+// ask for. Where they are loaded in the meantime, the machine has settings that it had not.
+func loadModules(t *testing.T) {
+	t.Helper()
+	r := exec.NewRunner()
+	defer r.Close()
+	if _, err := r.Run(t.Context(), exec.Cmd{Argv: []string{"modprobe", "-a", "ip_vs"}}); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -31,7 +31,7 @@ type ciliumMode struct {
 	// kubeProxy is CNI.KubeProxy: "none" where the mode is about services, or about packets
 	// that pass no iptables, so that Cilium must replace kube-proxy.
 	kubeProxy string
-	ipv6      bool // native was not seen to work with it
+	ipv6      bool // the others were not seen to work with it
 	needs     []netns.Feature
 }
 
@@ -46,7 +46,7 @@ func ciliumModes() []ciliumMode {
 			reports:  map[string]string{"routing.tunnel-protocol": "vxlan"},
 		},
 		{
-			name: "geneve", summary: "eBPF, Geneve between nodes", ipv6: true, needs: []netns.Feature{netns.Geneve()},
+			name: "geneve", summary: "eBPF, Geneve between nodes", needs: []netns.Feature{netns.Geneve()},
 			settings: map[string]string{"routing-mode": "tunnel", "tunnel-protocol": "geneve"},
 			reports:  map[string]string{"routing.tunnel-protocol": "geneve"},
 		},
@@ -137,14 +137,14 @@ func (m ciliumMode) reported(kubeProxy string) map[string]string {
 	return all
 }
 
-// ciliumPatience is the part of the patience with a start that bounds the wait for an agent's
-// status, parts of which it renews every five seconds: 30 s.
-const ciliumPatience = 6
+// ciliumWaits is how often the wait for an agent's status goes into the patience with a start:
+// 30 s, as an agent renews parts of its status every five seconds.
+const ciliumWaits = 6
 
 // verifyCilium compares the status of a node's agent with what its mode must report: an agent
 // that lacks something falls back, and only its log shows that.
 func (c *Cluster) verifyCilium(ctx context.Context, n *Node, want map[string]string) error {
-	within := cmp.Or(c.options.Patience, patience) / ciliumPatience
+	within := cmp.Or(c.options.Patience, patience) / ciliumWaits
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it is not in the mode %s after %s", c.cni.Name, within))
 	defer cancel()
 	err := c.wait(ctx, "cilium-agent on "+n.Name, func() error {

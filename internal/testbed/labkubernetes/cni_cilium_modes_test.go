@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -49,6 +50,29 @@ func TestCiliumModesReport(t *testing.T) {
 	native := ciliumModes()[0]
 	if err := differences(got, native.reported("iptables")); err == nil || !strings.Contains(err.Error(), "routing.intra-host-routing-mode is BPF, want Legacy") {
 		t.Errorf("with kube-proxy: %v", err)
+	}
+}
+
+// TestIPsecKey: each cluster has a key of its own, in the form that agents read, and only root
+// can read it.
+func TestIPsecKey(t *testing.T) {
+	seen := map[string]bool{}
+	for _, name := range []string{"a", "b"} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := writeIPsecKey(path); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil || !regexp.MustCompile(`^3\+ rfc4106\(gcm\(aes\)\) [0-9a-f]{40} 128\n$`).Match(text) {
+			t.Errorf("%q (%v)", text, err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v (%v), want mode 0600", info.Mode(), err)
+		}
+		seen[string(text)] = true
+	}
+	if len(seen) != 2 {
+		t.Error("two clusters have the same key")
 	}
 }
 

@@ -13,9 +13,9 @@ import (
 // flannels are flannel with each backend that its agent here has. The agent is of
 // flannel's own packages (tools/flannel); the plugin "flannel" is cnibench-flannel.
 func flannels() []CNI {
-	one := func(backend, summary string, needs ...netns.Feature) CNI {
+	one := func(backend, summary string, ipv6 bool, needs ...netns.Feature) CNI {
 		return CNI{
-			Name: "flannel/" + backend, Summary: summary, IPv6: backend != "ipip",
+			Name: "flannel/" + backend, Summary: summary, IPv6: ipv6,
 			Programs: []string{"cnibench-flanneld", "iptables"},
 			Plugins:  []string{"bridge", "host-local", "portmap"},
 			Needs:    append(needs, iptablesKernel()),
@@ -26,10 +26,11 @@ func flannels() []CNI {
 		}
 	}
 	return []CNI{
-		one("vxlan", "flannel v0.28: cni0 bridge, VXLAN between nodes", netns.VXLAN()),
-		one("host-gw", "flannel v0.28: cni0 bridge, routes through the nodes"),
-		one("ipip", "flannel v0.28: cni0 bridge, IP in IP between nodes", netns.IPIP()),
-		one("wireguard", "flannel v0.28: cni0 bridge, the kernel's WireGuard between nodes", netns.WireGuard()),
+		one("vxlan", "flannel v0.28: cni0 bridge, VXLAN between nodes", true, netns.VXLAN()),
+		one("host-gw", "flannel v0.28: cni0 bridge, routes through the nodes", true),
+		one("ipip", "flannel v0.28: cni0 bridge, IP in IP between nodes", false, netns.IPIP()),
+		// It was not seen with IPv6.
+		one("wireguard", "flannel v0.28: cni0 bridge, the kernel's WireGuard between nodes", false, netns.WireGuard()),
 	}
 }
 
