@@ -78,7 +78,8 @@ type Options struct {
 type StoppingRule interface {
 	// Keep takes a record, in the order in which they were made.
 	Keep(*result.Sample)
-	// Done gives the cells that need no more, by their blocks up to n.
+	// Done says of cells whether they need no more, by their blocks up to n: 0 before the first.
+	// A cell that it says nothing of stays as it is; one that needed no more may need more again.
 	Done(n int) map[result.Cell]bool
 }
 
@@ -171,11 +172,12 @@ type run struct {
 	// left is how many samples are still planned, at the most.
 	left int
 	// of is the group that is measured, later what is planned of those after it.
-	of        group
-	later     int
-	blocksRun int
-	stopped   string
-	clock     clock
+	of    group
+	later int
+	// blocksRun is the last block that is through, samplesRun how many samples were measured.
+	blocksRun, samplesRun int
+	stopped               string
+	clock                 clock
 }
 
 func newRun(o Options) *run {
@@ -231,6 +233,7 @@ func (r *run) summary(env result.Environment) Summary {
 func (r *run) blocks(ctx context.Context) error {
 	begin := time.Now()
 	r.boundExplaining()
+	r.settle(0)
 	for n := 1; n <= r.Plan.MaxBlocks; n++ {
 		slots := r.block(n)
 		if len(slots) == 0 {
@@ -244,7 +247,7 @@ func (r *run) blocks(ctx context.Context) error {
 			return nil
 		}
 		todo := r.remaining(slots)
-		if len(todo) > 0 && r.overBudget(n, begin) {
+		if len(todo) > 0 && r.overBudget(n, len(todo), begin) {
 			r.stopped = fmt.Sprintf("the time budget of %g s is used up", r.Sampling.MaxSeconds)
 			return nil
 		}
@@ -261,7 +264,7 @@ func (r *run) blocks(ctx context.Context) error {
 		if n >= steadyBlock {
 			r.clock.wall += time.Since(blockBegin).Seconds()
 		}
-		r.blocksRun = n
+		r.blocksRun, r.samplesRun = n, r.samplesRun+len(todo)
 		if n == 1 {
 			r.sayOverrun(time.Since(begin).Seconds())
 		}
@@ -277,18 +280,18 @@ func (r *run) noProbes() bool {
 }
 
 // settle retires the cells that are known well enough after block n, judged by
-// the records of the blocks up to it.
+// the records of the blocks up to it, and those that a rule has wait before the first.
 func (r *run) settle(n int) {
-	if n < r.Plan.MinBlocks || r.StoppingRule == nil {
+	if 0 < n && n < r.Plan.MinBlocks || r.StoppingRule == nil {
 		return
 	}
-	before := len(r.retired)
+	changed := false
 	for cell, done := range r.StoppingRule.Done(n) {
-		if done {
-			r.retired[cell] = true
-		}
+		done = done || r.unsupported[cell]
+		changed = changed || r.retired[cell] != done
+		r.retired[cell] = done
 	}
-	if len(r.retired) != before {
+	if changed {
 		r.left = r.planned(n+1, r.Plan.MaxBlocks) + r.later
 	}
 }

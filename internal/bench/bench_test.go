@@ -255,8 +255,55 @@ func TestFailedSampleIsARecordAndTriedAgain(t *testing.T) {
 // fixed is a judge that has made up its mind.
 type fixed map[result.Cell]bool
 
-func (fixed) Keep(*result.Sample)             {}
-func (f fixed) Done(int) map[result.Cell]bool { return f }
+func (fixed) Keep(*result.Sample) {}
+
+func (f fixed) Done(n int) map[result.Cell]bool {
+	if n == 0 {
+		return nil
+	}
+	return f
+}
+
+// waiting has a cell wait until a block, and leaves out another for that block alone.
+type waiting struct {
+	later, pausing result.Cell
+	block          int
+}
+
+func (waiting) Keep(*result.Sample) {}
+
+func (w waiting) Done(n int) map[result.Cell]bool {
+	return map[result.Cell]bool{w.later: n+1 < w.block, w.pausing: n+1 == w.block}
+}
+
+// TestWaitingCells: a rule may have cells wait before the first block, and want those again that
+// needed no more.
+func TestWaitingCells(t *testing.T) {
+	fake, store := newLoopback(t), &memory{}
+	o := options(t, fake, store)
+	o.Plan.MinBlocks, o.Plan.MaxBlocks = 1, 3
+	var other []result.Cell
+	for _, c := range o.Plan.Cells {
+		if !c.IsBaseline() {
+			other = append(other, c)
+		}
+	}
+	rule := waiting{later: other[0], pausing: other[1], block: 2}
+	o.StoppingRule = rule
+	if _, err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	blocks := map[result.Cell][]int{}
+	for _, s := range store.records {
+		blocks[s.Cell] = append(blocks[s.Cell], s.Block)
+	}
+	if got := blocks[rule.later]; !slices.Equal(got, []int{2, 3}) {
+		t.Errorf("the cell that waits was measured in blocks %v", got)
+	}
+	if got := blocks[rule.pausing]; !slices.Equal(got, []int{1, 3}) {
+		t.Errorf("the cell that pauses was measured in blocks %v", got)
+	}
+}
 
 func TestSettledCellsAreDroppedAndTheirBaselineStays(t *testing.T) {
 	fake, store := newLoopback(t), &memory{}

@@ -16,14 +16,14 @@ const blocksInBudget = 12
 // block may take, with these.
 const explainShare = 1. / 3
 
-// overBudget reports whether block n would overrun the time budget, taking it to
-// last as long as the mean of those before. The first MinBlocks are always run.
-func (r *run) overBudget(n int, begin time.Time) bool {
-	if r.Sampling.MaxSeconds <= 0 || n <= r.Plan.MinBlocks || r.blocksRun == 0 {
+// overBudget reports whether block n would overrun the time budget, taking its samples to
+// last as long as those before. The first MinBlocks are always run.
+func (r *run) overBudget(n, samples int, begin time.Time) bool {
+	if r.Sampling.MaxSeconds <= 0 || n <= r.Plan.MinBlocks || r.samplesRun == 0 {
 		return false
 	}
 	spent := time.Since(begin).Seconds()
-	return spent+spent/float64(r.blocksRun) > r.Sampling.MaxSeconds/float64(r.of.number())
+	return spent*(1+float64(samples)/float64(r.samplesRun)) > r.Sampling.MaxSeconds/float64(r.of.number())
 }
 
 // sayOverrun says after the first block, which took so many seconds, that the blocks which
@@ -55,7 +55,7 @@ func (r *run) slicesInBudget() float64 {
 		if sliced := SlicedTime(one, c); sliced > 0 {
 			each := SlicedTime(two, c) - sliced
 			slice += each
-			rest += sliced - each - Overhead // connections are opened side by side
+			rest += sliced - each - slicedOverhead // connections are opened side by side
 			if r.Sampling.Explain() > 0 {
 				rest += explainTime(r.Sampling) * time.Duration(explained) / time.Duration(blocks)
 			}

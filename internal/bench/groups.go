@@ -79,7 +79,7 @@ func (r *run) group(ctx context.Context, switcher testbed.Grouper) error {
 	if err != nil {
 		return err
 	}
-	r.blocksRun, r.idles, r.loops = 0, idles{}, idles{}
+	r.blocksRun, r.samplesRun, r.idles, r.loops = 0, 0, idles{}, idles{}
 	return r.blocks(ctx)
 }
 

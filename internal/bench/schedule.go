@@ -69,13 +69,23 @@ func (r *run) schedule(tries []*slicedTry) time.Duration {
 // share their CPUs, and the scheduler goes on to the next thread at its ticks (4 ms): each of
 // the two ends of each stream has one turn in the lead-in, and one in the counted part. Measured
 // were up to 22 ms for a stream (Linux 6.18, two to 64 streams). Round trips wait for each other
-// and leave the CPU at once.
-func drainBefore(c result.Cell) time.Duration {
-	if streams := time.Duration(c.Streams); streams > 1 && stream(c) {
-		return streams * streamDrain
+// and leave the CPU at once. A stream that fills a lab's link leaves it with a full buffer, which
+// holds what the link carries in 10 ms (internal/testbed/lab/wire).
+func drainBefore(c result.Cell) (drain time.Duration) {
+	streams := time.Duration(max(1, c.Streams))
+	drain = streams * firstDrain
+	if streams > 1 && stream(c) {
+		drain = streams * streamDrain
 	}
-	return firstDrain * time.Duration(max(1, c.Streams))
+	if stream(c) && shaped(c) {
+		drain += shapedDrain
+	}
+	return drain
 }
+
+// slicedOverhead is what a sliced sample takes in addition to its slices: connections are opened
+// side by side. Measured were 33 to 44 ms (560 cells in batches of four, 2026-11-26).
+const slicedOverhead = 40 * time.Millisecond
 
 // SlicedTime is what a sample of a cell takes in slices, with its part of the explaining
 // windows of the fewest blocks, for estimates before anything is measured; 0 where it is
@@ -86,9 +96,10 @@ func SlicedTime(s campaign.Sampling, c result.Cell) time.Duration {
 	}
 	leadIn, length := workload.SliceOf(s.Slice(), 0, stream(c) && shaped(c))
 	all := time.Duration(cmp.Or(s.Slices, firstSlices)) * (leadIn + length + drainBefore(c) + betweenSlices)
-	all += workload.WarmupOf(workload.NativeTest(c.Workload), leadIn) - leadIn + Overhead
+	all += workload.WarmupOf(workload.NativeTest(c.Workload), leadIn) - leadIn + slicedOverhead
 	if s.Explain() > 0 {
-		blocks, every := max(1, s.MinBlocks), max(1, s.ExplainEvery)
+		every := max(1, s.ExplainEvery)
+		blocks := max(every, s.MinBlocks)
 		explained := (blocks + every - 1) / every
 		all += explainTime(s) * time.Duration(explained) / time.Duration(blocks)
 	}

@@ -43,18 +43,18 @@ func TestSlicedTime(t *testing.T) {
 	rr := result.Cell{Workload: "tcp_rr", Link: "unshaped", MessageBytes: 64, Streams: 1}
 	slices := 5 * (22*time.Millisecond + firstDrain + betweenSlices)
 	windows := (300*time.Millisecond + 2*Overhead) / 4
-	if got, want := SlicedTime(s, rr), slices+windows+Overhead; got != want {
+	if got, want := SlicedTime(s, rr), slices+windows+slicedOverhead; got != want {
 		t.Errorf("round trips: %v, want %v", got, want)
 	}
 	s.ExplainSeconds = 0
-	if got, want := SlicedTime(s, rr), slices+Overhead; got != want {
+	if got, want := SlicedTime(s, rr), slices+slicedOverhead; got != want {
 		t.Errorf("without explaining windows: %v, want %v", got, want)
 	}
 	stream := rr
 	stream.Workload = "tcp_stream"
 	short := SlicedTime(s, stream)
 	stream.Link = "10-gigabit"
-	if long := SlicedTime(s, stream); long < short+5*4*20*time.Millisecond {
+	if long := SlicedTime(s, stream); long < short+5*(4*20+10)*time.Millisecond { // longer slices, and a buffer of 10 ms
 		t.Errorf("a stream takes %v, on a link with a rate %v", short, long)
 	}
 	parallel := stream
@@ -63,7 +63,7 @@ func TestSlicedTime(t *testing.T) {
 		t.Errorf("a stream takes %v, four take %v: not a tick for each end of each, twice", short, got)
 	}
 	parallel.Workload = "tcp_rr"
-	if got, want := SlicedTime(s, parallel), slices+5*3*firstDrain+Overhead; got != want {
+	if got, want := SlicedTime(s, parallel), slices+5*3*firstDrain+slicedOverhead; got != want {
 		t.Errorf("round trips by four streams: %v, want %v", got, want)
 	}
 	if got := SlicedTime(s, result.Cell{Workload: "iperf3_tcp"}); got != 0 {

@@ -30,10 +30,11 @@ const (
 	fewestSlices = 8
 	mostSlices   = 50
 	// betweenSlices is kept free after a slice, in addition to what its drain has taken in
-	// blocks before; firstDrain and streamDrain are that in the first (drainBefore).
+	// blocks before; firstDrain, streamDrain and shapedDrain are that in the first (drainBefore).
 	betweenSlices = time.Millisecond
 	firstDrain    = 2 * time.Millisecond
 	streamDrain   = 24 * time.Millisecond
+	shapedDrain   = 10 * time.Millisecond
 	// leastStart is how far ahead of its first turn a schedule is sent, in addition to what
 	// the control path takes; mostStart bounds both.
 	leastStart = 20 * time.Millisecond

@@ -192,8 +192,13 @@ func newStoppingRule(c campaign.Campaign) stoppingRule {
 // Done gives the cells whose efficiencies are known well enough.
 func (j stoppingRule) Done(n int) map[result.Cell]bool {
 	done := map[result.Cell]bool{}
+	if n == 0 {
+		return done
+	}
 	for cell, p := range j.Look(n) {
-		done[cell] = p.Done
+		if p.Done { // for good: a cell is not known worse by what others bring
+			done[cell] = true
+		}
 	}
 	return done
 }
