@@ -86,7 +86,7 @@ records of any campaign with the study.`,
 	}
 	flags := cmd.Flags()
 	f.run.add(flags, []string{formatTerminal, formatJSON, formatYAML, "html", "markdown"})
-	flags.DurationVar(&f.budget, "for", 0, "measure the cells of as many claims as fit into this time, such as 10m (default: all claims, for the time in the study's campaign)")
+	flags.DurationVar(&f.budget, "for", 0, "decide as many claims as this time allows, such as 10m (default: all claims, for the time in the study's campaign)")
 	flags.BoolVar(&f.quick, "quick", false, "deprecated: the same as --for 10m")
 	flags.StringVar(&f.from, "from", "", "measure nothing: compare the records in this result directory with the study; --out writes the reports to a directory")
 	flags.StringVar(&f.papers, "papers", "", "folder of papers to use instead of the built-in ones")
@@ -164,8 +164,13 @@ func (f reproduceFlags) measure(ctx context.Context, p paper.Paper, stdout, stde
 		networks = listNetworks(ctx)
 		refused = notOfStudies(networks, c, f.run.allowTuning)
 	}
-	lab := sync.OnceValue(func() paper.Testbed { return prospects(c, networks, refused) })
-	cells, err := f.cells(p, c, lab, stderr)
+	lab := sync.OnceValue(func() paper.Testbed { return prospects(c, networks, refused, f.run.allowTuning) })
+	rule, spending := openClaims(p, c), (*paper.Budget)(nil)
+	if f.budget > 0 && c.Testbed == campaign.Lab {
+		spending = p.Budget(time.Duration(c.Sampling.MaxSeconds*float64(time.Second)), lab(), analysisOptions(c, result.Environment{}), PaperKnown())
+		rule = spending.Done
+	}
+	cells, err := f.cells(p, c, lab, spending, stderr)
 	if err != nil {
 		return err
 	}
@@ -173,7 +178,7 @@ func (f reproduceFlags) measure(ctx context.Context, p paper.Paper, stdout, stde
 		cells = measurable(cells, lab(), stderr)
 	}
 	run := f.run
-	run.study = &study{argv: f.again(p), refused: refused, open: openClaims(p, c), show: func(dir string) error { return f.show(p, dir, dir, stdout, stderr) }}
+	run.study = &study{argv: f.again(p), refused: refused, open: rule, show: func(dir string) error { return f.show(p, dir, dir, stdout, stderr) }}
 	if c.Testbed != campaign.Kubernetes { // whose cells are named by what is found there
 		run.study.choose(c.Testbed, cells)
 	}
@@ -191,7 +196,7 @@ func (f reproduceFlags) measure(ctx context.Context, p paper.Paper, stdout, stde
 
 // cells are those that are measured: of a run that goes on, those of its plan. lab is what is
 // known of the testbed lab.
-func (f reproduceFlags) cells(p paper.Paper, c campaign.Campaign, lab func() paper.Testbed, stderr io.Writer) ([]result.Cell, error) {
+func (f reproduceFlags) cells(p paper.Paper, c campaign.Campaign, lab func() paper.Testbed, spending *paper.Budget, stderr io.Writer) ([]result.Cell, error) {
 	if f.run.resume {
 		before, err := plan.Load(filepath.Join(f.run.out, result.PlanFile))
 		if err == nil {
@@ -205,7 +210,11 @@ func (f reproduceFlags) cells(p paper.Paper, c campaign.Campaign, lab func() pap
 		fmt.Fprintf(stderr, "which claims these machines can decide is found out on them; all %d cells of %s are tried\n", len(p.Used), p.ID)
 		return p.Used, nil
 	}
-	return f.choose(p, lab(), stderr)
+	announceClaims(p, lab(), stderr)
+	if spending != nil {
+		return f.withinBudget(p, lab(), spending, stderr)
+	}
+	return p.Used, nil
 }
 
 // measurable leaves out what a lab only records the reason of, which takes no time.

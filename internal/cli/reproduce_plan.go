@@ -23,10 +23,9 @@ import (
 // What a time budget makes of a paper's campaign: short samples, and as many blocks as
 // an interval needs, in most of the time; the rest goes for building the lab.
 const (
-	budgetSampling  = "sampling: {seconds: %g, warmup_seconds: %g, slices: 3%s, min_blocks: %d, max_blocks: 60, max_seconds: %g}"
-	budgetSeconds   = 0.5
+	budgetSampling  = "sampling: {seconds: %g, warmup_seconds: %g, slices: 2%s, min_blocks: 2, max_blocks: 60, max_seconds: %g}"
+	budgetSeconds   = 0.25
 	budgetWarmup    = 0.1
-	budgetBlocks    = 4
 	budgetMeasuring = 0.8
 	// budgetExplaining is for papers with claims that only explaining windows decide, and
 	// budgetUnexplained for those of which nothing is read in explaining windows.
@@ -52,7 +51,7 @@ func budgetCampaign(p paper.Paper, budget time.Duration) ([]byte, error) {
 	case !slices.ContainsFunc(p.Metrics(), readBesideSlices):
 		explaining = budgetUnexplained
 	}
-	sampling := fmt.Sprintf(budgetSampling, budgetSeconds, budgetWarmupOf(p), explaining, budgetBlocks, budgetMeasuring*budget.Seconds())
+	sampling := fmt.Sprintf(budgetSampling, budgetSeconds, budgetWarmupOf(p), explaining, budgetMeasuring*budget.Seconds())
 	line := regexp.MustCompile(`(?m)^sampling:.*$`)
 	text := string(p.Campaign)
 	switch {
@@ -120,9 +119,13 @@ func shortDuration(d time.Duration) string {
 }
 
 // prospects is what is known of a lab before anything is measured. rows are this machine's
-// networks, refused what notOfStudies makes of them.
-func prospects(c campaign.Campaign, rows []listed, refused func(result.Cell) string) paper.Testbed {
+// networks, refused what notOfStudies makes of them. With tuning, profiles change the whole
+// machine.
+func prospects(c campaign.Campaign, rows []listed, refused func(result.Cell) string, tuning bool) paper.Testbed {
 	t := paper.Testbed{Cost: func(cell result.Cell) time.Duration { return sampleTime(c, cell) }}
+	if tuning && len(c.Profiles) > 1 {
+		t.Profile = tuneTime
+	}
 	networks := missingNetworks(rows)
 	tools, probes, proxies := map[string]string{}, map[string]string{}, map[string]string{}
 	for _, row := range listServiceProxies() {
@@ -192,9 +195,8 @@ func sampleTime(c campaign.Campaign, cell result.Cell) time.Duration {
 	return length + bench.Overhead
 }
 
-// choose gives the cells of a paper that are measured: all that it uses, or those that a
-// time budget can hold. It says which claims they can decide, and which no run here can.
-func (f reproduceFlags) choose(p paper.Paper, t paper.Testbed, w io.Writer) ([]result.Cell, error) {
+// announceClaims says which claims a testbed can decide, and which no run here can.
+func announceClaims(p paper.Paper, t paper.Testbed, w io.Writer) {
 	all := p.Prospects(t)
 	reasons, can, part, counted := map[string]int{}, 0, 0, 0
 	for _, x := range all {
@@ -215,37 +217,23 @@ func (f reproduceFlags) choose(p paper.Paper, t paper.Testbed, w io.Writer) ([]r
 	for _, why := range slices.Sorted(maps.Keys(reasons)) {
 		fmt.Fprintf(w, "  not %d: %s\n", reasons[why], why)
 	}
-	if f.budget == 0 {
-		return p.Used, nil
-	}
-	return f.withinBudget(p, t, w)
 }
 
-// withinBudget chooses the cells of as many claims as fit, with the time that profiles of
-// the whole machine take to change in each block.
-func (f reproduceFlags) withinBudget(p paper.Paper, t paper.Testbed, w io.Writer) ([]result.Cell, error) {
-	const fewer = 0.8 // of the time before, where that was too much
-	most := time.Duration(budgetMeasuring * float64(f.budget) / budgetBlocks)
-	for block := most; ; block = time.Duration(fewer * float64(block)) {
-		cells, claims := p.Within(block, t)
-		if len(cells) == 0 {
-			return nil, errors.New("this testbed can decide none of the claims: see the reasons above")
-		}
-		one, profiles := time.Duration(0), map[string]bool{}
-		for _, cell := range cells {
-			one += t.Cost(cell)
-			profiles[cell.Profile] = true
-		}
-		if f.run.allowTuning && len(profiles) > 1 {
-			one += time.Duration(len(profiles)) * tuneTime
-		}
-		if one > most && claims > 1 {
-			continue
-		}
-		fmt.Fprintf(w, "in %s: the %d cells of %d claims, %s a block\n", shortDuration(f.budget), len(cells), claims, one.Round(time.Second))
-		// Those that cannot be measured take no time. Their records have the reason.
+// withinBudget gives the cells of all claims that a lab can decide, and those that it refuses:
+// they take no time, and their records have the reason. Of a dry run they are those of the first
+// block.
+func (f reproduceFlags) withinBudget(p paper.Paper, t paper.Testbed, budget *paper.Budget, w io.Writer) ([]result.Cell, error) {
+	all, first := budget.Cells(), budget.Next(nil)
+	if len(all) == 0 {
+		return nil, errors.New("this testbed can decide none of the claims: see the reasons above")
+	}
+	cells := first.Cells()
+	fmt.Fprintf(w, "in %s: first the %d cells of %d claims, %s a block; then, as verdicts allow, others of all %d cells\n",
+		shortDuration(f.budget), len(cells), len(first.Claims), first.Block.Round(time.Second), len(all))
+	if f.run.dryRun {
 		return append(cells, p.Refused(t)...), nil
 	}
+	return append(all, p.Refused(t)...), nil
 }
 
 // openClaims is the stopping rule of a reproduction.

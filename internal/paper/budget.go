@@ -1,6 +1,7 @@
 package paper
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -14,10 +15,10 @@ type Prospect struct {
 	Claim Claim `json:"claim"`
 	// Why says why the testbed cannot decide it; "" where it can.
 	Why string `json:"why,omitempty"`
-	// Part tells that it has some of the cells: the claim may be contradicted, or reproduced
-	// in part.
+	// Part tells that it has the cells of some of the pairs: the claim may be contradicted, or
+	// reproduced in part.
 	Part bool `json:"part,omitempty"`
-	// Cells are those of the claim that the testbed has.
+	// Cells are those of the claim's pairs that the testbed has.
 	Cells []result.Cell `json:"-"`
 }
 
@@ -30,6 +31,9 @@ type Testbed struct {
 	Refuses func(c result.Cell) string
 	// Cost is what one sample of a cell takes.
 	Cost func(result.Cell) time.Duration
+	// Profile is what changing from one profile to the next takes, once for each in a block; 0
+	// where that is nothing.
+	Profile time.Duration
 }
 
 // Prospects say of each claim whether a testbed can decide it.
@@ -41,54 +45,32 @@ func (p Paper) Prospects(t Testbed) []Prospect {
 			one.Why = "this cnibench does not have what it is about"
 		}
 		for _, cell := range p.uses[i] {
-			why := t.Lacks(cell, c.Metric)
-			if why == "" {
-				one.Cells = append(one.Cells, cell)
-			} else if one.Why == "" {
-				one.Why = why
-			}
+			one.Why = cmp.Or(one.Why, t.Lacks(cell, c.Metric))
 		}
-		one.Part = one.Why != "" && len(one.Cells) > 1
+		one.Cells = p.comparedOf(i, func(cell result.Cell, metric string) bool { return t.Lacks(cell, metric) == "" })
+		one.Part = one.Why != "" && len(one.Cells) > 0
 		out = append(out, one)
 	}
 	return out
 }
 
-// Within chooses the cells of as many claims as one block of a length can hold, the
-// cheapest first, findings and numbers before the rest, and claims that it can only
-// contradict last. Cells that claims share are measured once.
-func (p Paper) Within(block time.Duration, t Testbed) (cells []result.Cell, claims int) {
-	open := slices.DeleteFunc(p.Prospects(t), func(x Prospect) bool { return x.Why != "" && !x.Part })
-	chosen := map[result.Cell]bool{}
-	cost := func(x Prospect) (sum time.Duration) {
-		for _, c := range x.Cells {
-			if !chosen[c] {
-				sum += t.Cost(c)
-			}
-		}
-		return sum
-	}
-	for spent := time.Duration(0); len(open) > 0; claims++ {
-		best := 0
-		for i, x := range open {
-			if a, b := x.rank(), open[best].rank(); a < b || a == b && cost(x) < cost(open[best]) {
-				best = i
-			}
-		}
-		if spent += cost(open[best]); spent > block && claims > 0 {
-			break
-		}
-		for _, c := range open[best].Cells {
-			chosen[c] = true
-		}
-		open = slices.Delete(open, best, best+1)
-	}
-	for _, c := range p.Used { // in the order of the plan
-		if chosen[c] {
+// comparedOf are the cells of a claim's pairs of which a testbed has both sides. A cell whose
+// every other side is missing is none of them: it would be measured for nothing.
+func (p Paper) comparedOf(i int, has func(c result.Cell, metric string) bool) []result.Cell {
+	claim := p.Claims[i]
+	var cells []result.Cell
+	for _, c := range p.uses[i] {
+		if has(c, claim.Metric) {
 			cells = append(cells, c)
 		}
 	}
-	return cells, claims
+	compared := map[result.Cell]bool{}
+	for _, pair := range resolve(invent(claim, cells, p.known).results(), p.Publication.Cells, claim).comparisons {
+		for _, c := range slices.Concat(pair.over, pair.under) {
+			compared[c] = true
+		}
+	}
+	return slices.DeleteFunc(cells, func(c result.Cell) bool { return !compared[c] })
 }
 
 // Refused are the cells of a paper that a testbed refuses.
@@ -106,18 +88,6 @@ func (p Paper) Refused(t Testbed) []result.Cell {
 // others. It is stricter than that of verdicts, as it is asked after every block: of 20
 // looks at 99.75 % at most one in 20 claims on a boundary is decided falsely.
 const openConfidence = 0.9975
-
-// rank is lower for claims that are measured first.
-func (x Prospect) rank() int {
-	rank := 0
-	if x.Part {
-		rank += 2
-	}
-	if !x.Claim.Counts() {
-		rank++
-	}
-	return rank
-}
 
 // Open gives the cells that need no more blocks: those of which every claim is decided.
 // opt are the options of the analysis.

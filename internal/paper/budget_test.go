@@ -2,6 +2,7 @@ package paper
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,31 +46,22 @@ func TestProspects(t *testing.T) {
 	}
 }
 
-// TestWithin: a budget takes the claims that cost least, and what they share once; more
-// time takes more of them, and enough takes all that is used by claims.
-func TestWithin(t *testing.T) {
-	p := load(t, "volpert2022")
-	before := 0
-	for _, blocks := range []int{2, 6, 100} {
-		cells, claims := p.Within(time.Duration(blocks)*time.Second, second())
-		if len(cells) > blocks || claims <= before {
-			t.Errorf("%d s a block: %d cells for %d claims, before %d", blocks, len(cells), claims, before)
+// TestProspectsOfPairs: cells whose every other side the testbed lacks are not measured for the
+// claim, however many there are.
+func TestProspectsOfPairs(t *testing.T) {
+	p := Paper{Claims: []Claim{claimOf("greater", on("a", "b"), on("c")), claimOf("greater", on("c"), on("a", "b")), claimOf("greater", on("a", "b"), on("host"))}, known: program(t)}
+	a, b, c, host := cellOf("a"), cellOf("b"), cellOf("c"), cellOf("host")
+	p.uses = [][]result.Cell{{a, b, c}, {a, b, c}, {a, b, host}}
+	testbed := second()
+	testbed.Lacks = func(cell result.Cell, _ string) string {
+		if cell == c || cell == b {
+			return "kernel has no " + cell.Network
 		}
-		before = claims
+		return ""
 	}
-	measured := slices.DeleteFunc(slices.Clone(p.Claims), func(c Claim) bool { return c.NotYet != "" })
-	if before != len(measured) {
-		t.Errorf("%d of %d claims with time for all", before, len(measured))
-	}
-	// One claim is measured however little time there is.
-	if cells, claims := p.Within(time.Millisecond, second()); claims != 1 || len(cells) == 0 {
-		t.Errorf("%d cells for %d claims", len(cells), claims)
-	}
-	// Findings and numbers come first.
-	cells, _ := p.Within(6*time.Second, second())
-	for _, c := range cells {
-		if c.Services > 0 || c.Policies > 0 {
-			t.Errorf("%s belongs to a question", name(c))
+	for i, want := range [][]result.Cell{nil, nil, {a, host}} {
+		if x := p.Prospects(testbed)[i]; !slices.Equal(x.Cells, want) || x.Part != (len(want) > 0) || !strings.HasPrefix(x.Why, "kernel has no ") {
+			t.Errorf("claim %d: %+v, want the cells %v", i, x, want)
 		}
 	}
 }

@@ -84,6 +84,7 @@ func (p *Paper) plan(cells []result.Cell, published, claimed *campaign.Tree, kno
 			used[c] = true
 		}
 	}
+	p.known = known
 	p.uses = make([][]result.Cell, len(p.Claims))
 	for i, claim := range p.Claims {
 		if claim.NotYet == "" {

@@ -22,7 +22,8 @@ type Paper struct {
 	Campaign []byte
 	Used     []result.Cell
 
-	uses [][]result.Cell // of each claim
+	uses  [][]result.Cell // of each claim
+	known Known           // what it was loaded with
 }
 
 // Publication is paper.yaml.

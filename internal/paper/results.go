@@ -29,7 +29,8 @@ type Results struct {
 	// samples were taken, each with the reason.
 	Untaken map[string][]string
 
-	factors []factors // of each cell of Analysis, once asked for
+	factors []factors           // of each cell of Analysis, once asked for
+	places  map[result.Cell]int // in Analysis.Cells, of each without its conditions
 }
 
 // confidence of the verdicts.
@@ -56,31 +57,10 @@ func (r *Results) matching(s Selector) []summary.Cell {
 // begins with unsupportedHere or has notInForce in it where this testbed cannot.
 const (
 	leftOut         = "the time budget left it out: run the whole without --for"
+	noOtherSide     = unsupportedHere + "nothing that it is compared with can be measured"
 	unsupportedHere = "unsupported here: "
 	notInForce      = " did not take effect: "
 )
-
-// leftOut are those of a claim's cells that a time budget left out: a factor that a selector
-// leaves open (any) has fewer values then than the study. The conditions of the experiment are
-// the testbed's own. It is nothing where none of the cells is recorded, as in another campaign.
-func (r *Results) leftOut(uses []result.Cell) []result.Cell {
-	if !r.Cut {
-		return nil
-	}
-	bare := func(c result.Cell) result.Cell {
-		c.CongestionControl, c.CPUs = "", ""
-		return c
-	}
-	recorded := map[result.Cell]bool{}
-	for _, c := range r.Analysis.Cells {
-		recorded[bare(c.Cell)] = true
-	}
-	left := slices.DeleteFunc(slices.Clone(uses), func(c result.Cell) bool { return recorded[bare(c)] })
-	if len(left) == len(uses) {
-		return nil
-	}
-	return left
-}
 
 // absent says why no recorded cell is as the selector says: it asks what this
 // program knows first, then what was recorded.

@@ -24,11 +24,11 @@ func TestEveryClaimCanGoBothWays(t *testing.T) {
 				r.comparisons[k].terms = m.terms(r.comparisons[k])
 			}
 			yes := m.shows(r, reproductions(r.comparisons, c.Holds), true, Reproduced)
-			if v := judge(p.Publication.Cells, c, m.results()); !yes || v.Outcome != Reproduced {
+			if v := judge(p.Publication.Cells, c, m.results(), left{}); !yes || v.Outcome != Reproduced {
 				t.Errorf("%s: %s: made-up records that reproduce it: %s, %+v", p.ID, c.ID, v.Outcome, v.Missing)
 			}
 			no := m.shows(r, contradictions(r.comparisons, c.Holds), false, Contradicted)
-			if v := judge(p.Publication.Cells, c, m.results()); !no || v.Outcome != Contradicted {
+			if v := judge(p.Publication.Cells, c, m.results(), left{}); !no || v.Outcome != Contradicted {
 				t.Errorf("%s: %s: made-up records that contradict it: %s", p.ID, c.ID, v.Outcome)
 			}
 		}

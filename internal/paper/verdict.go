@@ -97,28 +97,39 @@ func (m Missing) lacking() bool {
 func Verdicts(p Paper, r *Results) []Verdict {
 	var out []Verdict
 	for i, c := range p.Claims {
-		var left []result.Cell
-		if i < len(p.uses) {
-			left = r.leftOut(p.uses[i])
+		if !r.Cut || i >= len(p.uses) || len(p.uses[i]) == 0 {
+			out = append(out, judge(p.Publication.Cells, c, r, left{}))
+			continue
 		}
-		out = append(out, judge(p.Publication.Cells, c, r, left...))
+		cells, of := r.leftOut(p.comparedOf(i, r.within)), left{}
+		if len(r.leftOut(p.uses[i])) < len(p.uses[i]) { // else it is another campaign's
+			of = left{cells: cells, none: len(cells) == 0}
+		}
+		v := judge(p.Publication.Cells, c, r, of)
+		if !v.Outcome.Compared() {
+			v.without(len(cells) > 0)
+		}
+		out = append(out, v)
 	}
 	return out
 }
 
-// judge judges a claim. left are the cells that it is about and that a time budget left out.
-func judge(common Selector, claim Claim, results *Results, left ...result.Cell) Verdict {
+// judge judges a claim.
+func judge(common Selector, claim Claim, results *Results, out left) Verdict {
 	v := Verdict{Claim: claim}
 	if claim.NotYet != "" {
 		v.Outcome, v.Missing = NotMeasurable, []Missing{{What: "not yet", Why: claim.NotYet}}
 		return v
 	}
 	r := resolve(results, common, claim)
-	for _, c := range left { // in how many pairs is not known
+	for _, c := range out.cells { // in how many pairs is not known
 		r.miss(name(c), leftOut)
 		r.uncounted = true
 	}
 	for _, m := range r.missing {
+		if out.none && m.why == leftOut {
+			m.why = noOtherSide
+		}
 		v.Missing = append(v.Missing, Missing{m.what, m.why})
 	}
 	// What this testbed cannot measure is named before what a time budget left out.

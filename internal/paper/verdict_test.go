@@ -96,7 +96,7 @@ func ends(c Claim, low, high *float64) Claim { c.Range = []*float64{low, high}; 
 
 func wantVerdict(t *testing.T, c Claim, r *Results, want Outcome) Verdict {
 	t.Helper()
-	v := judge(nil, c, r)
+	v := judge(nil, c, r, left{})
 	if v.Outcome != want {
 		t.Errorf("%s %v %v: %s, want %s (%+v, %+v)", c.Left, c.Relation, c.Right, v.Outcome, want, v.Pairs, v.Missing)
 	}
@@ -263,7 +263,7 @@ func TestDecidingPair(t *testing.T) {
 		"contradicted: the one that shows it best":  {claimOf("less", all, on("d")), three(150, 90, 300), "c"},
 		"any: the one that shows the relation best": {with(claimOf("less", all, on("d")), anyOf), three(90, 50, 150), "b"},
 	} {
-		v := judge(nil, c.claim, c.results)
+		v := judge(nil, c.claim, c.results, left{})
 		if len(v.Pairs) != 3 {
 			t.Fatalf("%s: %d pairs, not 3", name, len(v.Pairs))
 		}
@@ -309,25 +309,26 @@ func TestLeftOutOfAnOpenFactor(t *testing.T) {
 	m := (&made{}).add(cellOf("a"), throughput, around(2e9)...).add(cellOf("b"), throughput, around(1e9)...).unsupported(cellOf("c"), "kernel has no c")
 	claim := with(claimOf("greater", Selector{"network": "a", "profile": anyValue}, on("b", "c")), func(c *Claim) { c.ID = "open" })
 	tuned := cellOf("a", func(c *result.Cell) { c.Profile, c.CPUs = "tuned", "same" })
+	tunedB := cellOf("b", func(c *result.Cell) { c.Profile, c.CPUs = "tuned", "same" })
 	elsewhere := cellOf("z")
 	for name, c := range map[string]struct {
 		cut  bool
 		uses []result.Cell
 		want Outcome
 	}{
-		"all is recorded":         {true, []result.Cell{cellOf("a"), cellOf("b"), cellOf("c")}, ReproducedInPart},
-		"other conditions":        {true, []result.Cell{cellOf("a", func(c *result.Cell) { c.CPUs = "free" }), cellOf("b"), cellOf("c")}, ReproducedInPart},
-		"a profile is left out":   {true, []result.Cell{cellOf("a"), cellOf("b"), cellOf("c"), tuned}, Undecided},
-		"of another campaign":     {true, []result.Cell{elsewhere, tuned}, ReproducedInPart},
-		"without a time budget":   {false, []result.Cell{cellOf("a"), tuned}, ReproducedInPart},
-		"a testbed of its own":    {true, nil, ReproducedInPart},
-		"the baseline alone left": {true, []result.Cell{cellOf("a"), elsewhere}, Undecided},
+		"all is recorded":              {true, []result.Cell{cellOf("a"), cellOf("b"), cellOf("c")}, ReproducedInPart},
+		"other conditions":             {true, []result.Cell{cellOf("a", func(c *result.Cell) { c.CPUs = "free" }), cellOf("b"), cellOf("c")}, ReproducedInPart},
+		"a profile is left out":        {true, []result.Cell{cellOf("a"), cellOf("b"), cellOf("c"), tuned, tunedB}, Undecided},
+		"of which one side is no cell": {true, []result.Cell{cellOf("a"), cellOf("b"), cellOf("c"), tuned}, ReproducedInPart},
+		"of another campaign":          {true, []result.Cell{elsewhere, tuned}, ReproducedInPart},
+		"without a time budget":        {false, []result.Cell{cellOf("a"), tuned}, ReproducedInPart},
+		"a testbed of its own":         {true, nil, ReproducedInPart},
 	} {
 		for _, holds := range []string{"", holdsMost} {
 			r := m.results()
 			r.Cut = c.cut
 			claim.Holds = holds
-			if v := Verdicts(Paper{Claims: []Claim{claim}, uses: [][]result.Cell{c.uses}}, r)[0]; v.Outcome != c.want {
+			if v := Verdicts(Paper{Claims: []Claim{claim}, uses: [][]result.Cell{c.uses}, known: program(t)}, r)[0]; v.Outcome != c.want {
 				t.Errorf("%s, holds %q: %s, want %s (%v)", name, holds, v.Outcome, c.want, v.Missing)
 			}
 		}
@@ -381,17 +382,45 @@ func TestNotMeasurable(t *testing.T) {
 		"fewer than 2 values of mtu are recorded": {Metric: throughput, Left: on("a"), Relation: "rises_with", Factor: "mtu"},
 		"this cnibench has no factor moon":        {Metric: throughput, Left: on("a"), Relation: "rises_with", Factor: "moon"},
 	} {
-		v := judge(nil, c, r)
+		v := judge(nil, c, r, left{})
 		if v.Outcome != NotMeasurable || len(v.Missing) == 0 || !strings.Contains(v.Missing[0].Why, want) {
 			t.Errorf("want %q: %s, %+v", want, v.Outcome, v.Missing)
 		}
 	}
 	r.Cut = true
-	if v := judge(nil, claimOf("greater", on("a"), Selector{"streams": 4.0}), r); v.Outcome != NotMeasured || v.Outcome.Compared() || !strings.Contains(v.Missing[0].Why, "time budget") {
+	if v := judge(nil, claimOf("greater", on("a"), Selector{"streams": 4.0}), r, left{}); v.Outcome != NotMeasured || v.Outcome.Compared() || !strings.Contains(v.Missing[0].Why, "time budget") {
 		t.Errorf("%s, %+v", v.Outcome, v.Missing)
 	}
-	if v := judge(nil, claimOf("greater", on("a"), on("b")), r); v.Outcome != NotMeasurable { // the budget is not why
+	if v := judge(nil, claimOf("greater", on("a"), on("b")), r, left{}); v.Outcome != NotMeasurable { // the budget is not why
 		t.Errorf("%s, %+v", v.Outcome, v.Missing)
+	}
+}
+
+// TestLeftOutOrLacking: of a claim without any pair, part of the cells was left out by a time
+// budget, and part needs what the testbed lacks. A run without the budget may decide it where
+// it would have both sides of a pair.
+func TestLeftOutOrLacking(t *testing.T) {
+	r := (&made{}).add(cellOf("a"), throughput, around(2e9)...).unsupported(cellOf("c"), "kernel has no c").results()
+	r.Cut = true
+	a, b, c, host := cellOf("a"), cellOf("b"), cellOf("c"), cellOf("host")
+	for name, x := range map[string]struct {
+		claim Claim
+		uses  []result.Cell
+		want  Outcome
+		first string
+	}{
+		"a and b would be a pair":        {claimOf("greater", on("a"), on("b", "c")), []result.Cell{a, b, c}, NotMeasured, leftOut},
+		"b and host would be a pair":     {claimOf("greater", on("b"), on("c", "host")), []result.Cell{b, c, host}, NotMeasured, leftOut},
+		"c is missing in each":           {claimOf("greater", on("b", "host"), on("c")), []result.Cell{b, c, host}, NotMeasurable, unsupportedHere},
+		"c is missing, and b is not":     {claimOf("greater", on("c"), on("b")), []result.Cell{b, c}, NotMeasurable, unsupportedHere},
+		"nothing is left out":            {claimOf("greater", on("a"), on("c")), []result.Cell{a, c}, NotMeasurable, unsupportedHere},
+		"all of it is left out":          {claimOf("greater", on("b"), on("host")), []result.Cell{b, host}, NotMeasured, leftOut},
+		"with the conditions of the lab": {claimOf("greater", on("a"), on("b", "c")), []result.Cell{a, b, cellOf("c", func(c *result.Cell) { c.CPUs = "free" })}, NotMeasured, leftOut},
+	} {
+		v := Verdicts(Paper{Claims: []Claim{x.claim}, uses: [][]result.Cell{x.uses}, known: program(t)}, r)[0]
+		if v.Outcome != x.want || len(v.Missing) == 0 || !strings.HasPrefix(v.Missing[0].Why, x.first) {
+			t.Errorf("%s: %s, want %s; %v", name, v.Outcome, x.want, v.Missing)
+		}
 	}
 }
 

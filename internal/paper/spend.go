@@ -1,0 +1,302 @@
+package paper
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/stat/dataset"
+)
+
+// A time budget is spent on the claims whose verdicts cost least. What a verdict costs is known
+// after some blocks only: so the claims are chosen again before each. One that is decided, or
+// that would need more than is left, makes room for others.
+
+// firstBlocks is how many blocks a claim has before its spread says how many more it needs.
+const firstBlocks = 4
+
+// candidateTimes is how many times the claims are chosen from before anything is measured that
+// fit into a budget, if each had firstBlocks: decided claims make room for as many at most. A lab
+// is built for all of them.
+const candidateTimes = 2
+
+// longestGap bounds the time between the beginnings of two samples that counts as measuring:
+// more is a run that was interrupted and resumed.
+const longestGap = time.Minute
+
+// Budget spends a time on the claims of a paper.
+type Budget struct {
+	paper     Paper
+	testbed   Testbed
+	time      time.Duration
+	opt       dataset.Options
+	known     Known
+	prospects []Prospect // of each claim
+	// without are the claims that do not fit by far.
+	without map[int]bool
+}
+
+// Budget is that of a time for blocks on a testbed. opt are the options of the analysis.
+func (p Paper) Budget(all time.Duration, t Testbed, opt dataset.Options, known Known) *Budget {
+	opt.Confidence = openConfidence
+	b := &Budget{paper: p, testbed: t, time: all, opt: opt, known: known, prospects: p.Prospects(t), without: map[int]bool{}}
+	open, at := b.open(nil)
+	_, rest := b.choose(open, candidateTimes*all, at)
+	for _, x := range rest {
+		b.without[x.at] = true
+	}
+	return b
+}
+
+// Cells are those of all claims that may be measured, in the order of the plan. The time may be
+// too short for some.
+func (b *Budget) Cells() []result.Cell {
+	some := map[result.Cell]bool{}
+	for i, x := range b.prospects {
+		for _, c := range x.Cells {
+			some[c] = some[c] || !b.without[i]
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(b.paper.Used), func(c result.Cell) bool { return !some[c] })
+}
+
+// Done says of each cell whether the next block leaves it out.
+func (b *Budget) Done(samples []result.Sample) map[result.Cell]bool {
+	next := b.Next(samples)
+	done := map[result.Cell]bool{}
+	for _, c := range b.Cells() {
+		done[c] = next.blocks[c] == 0
+	}
+	return done
+}
+
+// Spending is what a budget is spent on from the next block on.
+type Spending struct {
+	// Claims are measured for a verdict.
+	Claims []Claim
+	// Block is what the next block takes.
+	Block time.Duration
+	// blocks is how many each cell is measured in; none: it is not.
+	blocks map[result.Cell]int
+}
+
+// Cells are those of the next block.
+func (s Spending) Cells() []result.Cell {
+	return slices.SortedFunc(maps.Keys(s.blocks), result.Cell.Compare)
+}
+
+// Next chooses the claims of the next block by the samples of the blocks before.
+func (b *Budget) Next(samples []result.Sample) Spending {
+	open, at := b.open(samples)
+	out, _ := b.choose(open, b.time-at.spent, at)
+	out.Block = b.cost(need{cells: out.Cells(), blocks: 1}, nil, at)
+	return out
+}
+
+// choose takes the claims that fit into what is left, and at least one. It gives the others too.
+func (b *Budget) choose(open []need, left time.Duration, at clock) (out Spending, rest []need) {
+	out.blocks = map[result.Cell]int{}
+	for spent := time.Duration(0); len(open) > 0; {
+		best, cost := -1, time.Duration(0)
+		fits := false
+		for i, x := range open {
+			c := b.cost(x, out.blocks, at)
+			if c > left-spent && (fits || len(out.Claims) > 0) {
+				continue
+			}
+			if best < 0 || !fits && c <= left-spent || x.before(open[best], c, cost) {
+				best, cost, fits = i, c, c <= left-spent
+			}
+		}
+		if best < 0 {
+			break
+		}
+		spent += cost
+		out.Claims = append(out.Claims, open[best].claim)
+		for _, c := range open[best].cells {
+			out.blocks[c] = max(out.blocks[c], open[best].blocks)
+		}
+		open = slices.Delete(open, best, best+1)
+	}
+	return out, open
+}
+
+// need is what a claim needs for its verdict.
+type need struct {
+	at     int // in the paper's claims
+	claim  Claim
+	cells  []result.Cell
+	blocks int
+	rank   int
+}
+
+// before reports whether a claim is measured before another, by what each adds to the cost.
+func (x need) before(y need, cost, other time.Duration) bool {
+	return x.rank < y.rank || x.rank == y.rank && cost < other
+}
+
+// Ranks of claims: findings and numbers before the rest, what can be decided before what can
+// only be contradicted or reproduced in part, and last what no number of blocks would decide if
+// mean and spread stayed what they are.
+const (
+	rankNoFinding = 1
+	rankPart      = 2
+	rankHopeless  = 4
+)
+
+// open are the claims that are not decided.
+func (b *Budget) open(samples []result.Sample) ([]need, clock) {
+	r, at := b.results(samples)
+	var verdicts []Verdict
+	if len(samples) > 0 {
+		verdicts = Verdicts(b.paper, r)
+	}
+	var open []need
+	for i, x := range b.prospects {
+		if b.without[i] {
+			continue
+		}
+		one := need{at: i, claim: x.Claim, cells: x.Cells, blocks: firstBlocks}
+		if len(r.Untaken) > 0 {
+			one.cells = b.paper.comparedOf(i, func(c result.Cell, metric string) bool {
+				return b.testbed.Lacks(c, metric) == "" && len(r.Untaken[c.Profile]) == 0
+			})
+		}
+		if !x.Claim.Counts() {
+			one.rank += rankNoFinding
+		}
+		if x.Part {
+			one.rank += rankPart
+		}
+		if verdicts != nil && !one.after(verdicts[i]) || len(one.cells) == 0 {
+			continue
+		}
+		open = append(open, one)
+	}
+	return open, at
+}
+
+// after says what a claim still needs after a verdict, and whether it is open.
+func (x *need) after(v Verdict) bool {
+	switch v.Outcome {
+	case NotMeasured:
+		return true
+	case Undecided:
+	default:
+		return false
+	}
+	if slices.ContainsFunc(v.Missing, Missing.leftOut) { // nothing is known of those pairs
+		return true
+	}
+	fewest := firstBlocks
+	for _, p := range v.Pairs {
+		fewest = min(fewest, p.Value.N)
+	}
+	switch {
+	case fewest < firstBlocks: // as many as it had not, for each pair
+		x.blocks = firstBlocks - fewest
+	case v.MoreBlocks > 0:
+		x.blocks = v.MoreBlocks
+	default:
+		x.blocks = 1
+		x.rank += rankHopeless
+	}
+	return true
+}
+
+// results are the records so far, and the time that they took.
+func (b *Budget) results(samples []result.Sample) (*Results, clock) {
+	k, settings := stat.NewCollector(b.opt), Untaken{}
+	for i := range samples {
+		k.Add(&samples[i])
+		settings.Add(&samples[i])
+	}
+	return &Results{Analysis: k.Analyse(), Collector: k, Known: b.known.Names, Cut: true, Untaken: settings.List()}, b.clock(samples)
+}
+
+// clock is what measuring took.
+type clock struct {
+	spent time.Duration
+	// scale is by how much longer samples took than they were said to.
+	scale float64
+}
+
+// clock reads the times of the samples: a run that was resumed decides as the one before.
+func (b *Budget) clock(samples []result.Sample) clock {
+	out := clock{scale: 1}
+	var said time.Duration
+	var last *result.Sample
+	profiles := map[int]map[string]bool{}
+	for i := range samples {
+		s := &samples[i]
+		if s.Status == result.StatusUnsupported {
+			continue
+		}
+		if last != nil {
+			out.spent += min(max(0, s.Started.Sub(last.Started)), longestGap)
+		}
+		said += b.testbed.Cost(s.Cell)
+		last = s
+		if profiles[s.Block] == nil {
+			profiles[s.Block] = map[string]bool{}
+		}
+		profiles[s.Block][s.Cell.Profile] = true
+	}
+	if last == nil {
+		return out
+	}
+	out.spent += b.testbed.Cost(last.Cell)
+	for _, names := range profiles {
+		said += b.changing(len(names))
+	}
+	if said > 0 && out.spent > 0 {
+		out.scale = float64(out.spent) / float64(said)
+	}
+	return out
+}
+
+// changing is what changing profiles takes in a block with some.
+func (b *Budget) changing(profiles int) time.Duration {
+	if profiles < 2 {
+		return 0
+	}
+	return time.Duration(profiles) * b.testbed.Profile
+}
+
+// cost is what a claim adds to that of others, which have their cells in some blocks.
+func (b *Budget) cost(x need, have map[result.Cell]int, at clock) time.Duration {
+	var sum time.Duration
+	before, with := map[string]int{}, map[string]int{}
+	for c, n := range have {
+		before[c.Profile] = max(before[c.Profile], n)
+	}
+	maps.Copy(with, before)
+	for _, c := range x.cells {
+		sum += time.Duration(max(0, x.blocks-have[c])) * b.testbed.Cost(c)
+		with[c.Profile] = max(with[c.Profile], x.blocks)
+	}
+	if b.testbed.Profile > 0 {
+		sum += b.changes(with) - b.changes(before)
+	}
+	return time.Duration(at.scale * float64(sum))
+}
+
+// changes is what changing profiles takes, each in some blocks.
+func (b *Budget) changes(profiles map[string]int) (sum time.Duration) {
+	most := 0
+	for _, n := range profiles {
+		most = max(most, n)
+	}
+	for block := range most {
+		n := 0
+		for _, blocks := range profiles {
+			if blocks > block {
+				n++
+			}
+		}
+		sum += b.changing(n)
+	}
+	return sum
+}
