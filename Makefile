@@ -131,9 +131,10 @@ bench-probes:
 bench-instructions:
 	go run ./experiments/instructions -o docs/instructions.md
 
-## bench-real: what real networks cost in instructions beside their models, counted in qemu, for docs/real.md; half an hour
+## bench-real: what real networks cost in instructions beside their models, counted in qemu, for docs/real.md; an hour and a half
 bench-real:
 	go run ./experiments/instructions -real
+	go run ./experiments/instructions -real -backports
 
 ## bench-services: what a datagram to one of up to 10,000 services costs in instructions, counted in qemu, into docs/service-instructions.md
 bench-services:

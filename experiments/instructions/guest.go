@@ -28,6 +28,8 @@ type plan struct {
 	Agents   []agents
 	Samples  int // of each traffic
 	Packets  int // or transactions, of each sample
+	// Backports: on the kernel of Debian's backports in place of Debian's own.
+	Backports bool
 	// Probes counts what the probes cost, after the settings; nil does not.
 	Probes *probePlan
 	// Alone lets nothing else run but the kernel's interrupts while packets are

@@ -33,6 +33,8 @@ const (
 type agents struct {
 	CNI    string // of labkubernetes.CNIs
 	Models []string
+	// Backports: it needs a newer kernel than Debian's own.
+	Backports bool
 	// Program is a static cnibench of this machine: it is in the image of the pods.
 	Program string
 }

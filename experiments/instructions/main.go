@@ -36,13 +36,14 @@ func main() {
 	toServices := flag.Bool("services", false, "count datagrams to services and nothing else")
 	probes := flag.Bool("probes", false, "count what the probes cost and nothing else")
 	real := flag.Bool("real", false, "count real networks, and their models beside them, and nothing else; -networks then takes words of their names")
+	backports := flag.Bool("backports", false, "with -real: count the networks that need the kernel of Debian's backports, on it")
 	packets := flag.Int("packets", 500, "packets, or transactions, of each sample")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	var err error
 	switch {
 	case *real:
-		err = runReal(ctx, *out, strings.FieldsFunc(*networks, func(r rune) bool { return r == ',' }), *samples, *packets)
+		err = runReal(ctx, *out, strings.FieldsFunc(*networks, func(r rune) bool { return r == ',' }), *backports, *samples, *packets)
 	case *ladder != "":
 		tops := strings.Split(*ladder, ",")
 		err = runPart(ctx, *out, ladderPlan(tops, *samples, *packets), func(w io.Writer, got counted, _ plan) { ladders(w, got, tops) })
@@ -168,7 +169,11 @@ func countInVM(ctx context.Context, r *exec.Runner, p plan, progress io.Writer) 
 	if err != nil {
 		return counted{}, err
 	}
-	kernel, err := vm.FetchKernel(ctx, r, cache)
+	fetch := vm.FetchKernel
+	if p.Backports {
+		fetch = vm.FetchBackports
+	}
+	kernel, err := fetch(ctx, r, cache)
 	if err != nil {
 		return counted{}, err
 	}

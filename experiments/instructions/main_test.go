@@ -73,7 +73,7 @@ func TestRealInstructionsInVM(t *testing.T) {
 	if err := buildProgram(t.Context(), m.Runner, program); err != nil {
 		t.Fatal(err)
 	}
-	p := realPlan([]string{"docker/bridge", "flannel/vxlan"}, program, 3, 200)
+	p := realPlan([]string{"docker/bridge", "flannel/vxlan"}, program, false, 3, 200)
 	got, err := countInVM(t.Context(), m.Runner, p, t.Output())
 	if err != nil {
 		t.Fatal(err)

@@ -39,8 +39,12 @@ func byAgents() []agents {
 		{CNI: "bridge", Models: []string{"bridge"}},
 		{CNI: "flannel/vxlan", Models: []string{"flannel/vxlan"}},
 		{CNI: "flannel/host-gw", Models: []string{"flannel/host-gw"}},
+		{CNI: "flannel/ipip", Models: []string{"flannel/ipip"}},
+		{CNI: "flannel/wireguard", Models: []string{"flannel/wireguard"}},
 		{CNI: "cilium/native", Models: []string{"cilium/native-policy", "cilium/native"}},
 		{CNI: "cilium/vxlan", Models: []string{"cilium/vxlan-policy", "cilium/vxlan"}},
+		{CNI: "cilium/geneve", Models: []string{"cilium/geneve"}},
+		{CNI: "cilium/native+netkit", Models: []string{"cilium/native+netkit"}, Backports: true},
 	}
 }
 
@@ -66,16 +70,17 @@ func likenesses(p plan) []likeness {
 }
 
 // realPlan counts every real network whose name has one of the words, and what it is
-// compared with. program is a static cnibench.
-func realPlan(words []string, program string, samples, packets int) plan {
+// compared with. program is a static cnibench. With backports it counts those that need the
+// kernel of Debian's backports, and no others.
+func realPlan(words []string, program string, backports bool, samples, packets int) plan {
 	asked := func(name string) bool {
 		return len(words) == 0 || slices.ContainsFunc(words, func(w string) bool { return strings.Contains(name, w) })
 	}
-	p := plan{Samples: samples, Packets: packets}
+	p := plan{Samples: samples, Packets: packets, Backports: backports}
 	seen := map[string]bool{}
 	for _, l := range inLab() {
 		for _, name := range []string{l.real.Network, l.other.Network} {
-			if !asked(l.real.Network) || seen[name] {
+			if backports || !asked(l.real.Network) || seen[name] {
 				continue
 			}
 			seen[name] = true
@@ -89,7 +94,7 @@ func realPlan(words []string, program string, samples, packets int) plan {
 		}
 	}
 	for _, a := range byAgents() {
-		if asked(a.CNI) {
+		if asked(a.CNI) && a.Backports == backports {
 			a.Program = program
 			p.Agents = append(p.Agents, a)
 		}
@@ -98,7 +103,7 @@ func realPlan(words []string, program string, samples, packets int) plan {
 }
 
 // runReal counts real networks and writes the table of docs/real.md.
-func runReal(ctx context.Context, to string, words []string, samples, packets int) (err error) {
+func runReal(ctx context.Context, to string, words []string, backports bool, samples, packets int) (err error) {
 	r := exec.NewRunner()
 	defer r.Close()
 	dir, remove, err := scratch.Fresh("cnb-instructions-*")
@@ -110,7 +115,7 @@ func runReal(ctx context.Context, to string, words []string, samples, packets in
 	if err := buildProgram(ctx, r, program); err != nil {
 		return err
 	}
-	return runPart(ctx, to, realPlan(words, program, samples, packets), realReport)
+	return runPart(ctx, to, realPlan(words, program, backports, samples, packets), realReport)
 }
 
 // buildProgram builds a static cnibench.
