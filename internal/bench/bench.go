@@ -67,6 +67,9 @@ type Options struct {
 	KeepGoing bool
 	// StoppingRule ends cells early; nil: every cell is measured in every block.
 	StoppingRule StoppingRule
+	// Settled is what the summary says where the rule leaves no cell; "": that of a campaign whose
+	// efficiencies are known well enough.
+	Settled string
 	// Refused says why a cell is not measured, although the testbed may have it: it is recorded
 	// as unsupported. "" or nil: it is measured.
 	Refused func(result.Cell) string
@@ -237,10 +240,7 @@ func (r *run) blocks(ctx context.Context) error {
 	for n := 1; n <= r.Plan.MaxBlocks; n++ {
 		slots := r.block(n)
 		if len(slots) == 0 {
-			r.stopped = "every efficiency is inside its target half-width"
-			if r.Sampling.Until == campaign.UntilRanks {
-				r.stopped += ", and every rank is decided"
-			}
+			r.stopped = r.settled()
 			if n == 1 {
 				r.stopped = "this testbed can build none of the cells"
 			}
@@ -272,6 +272,17 @@ func (r *run) blocks(ctx context.Context) error {
 	}
 	r.stopped = fmt.Sprintf("max_blocks (%d) is reached", r.Plan.MaxBlocks)
 	return nil
+}
+
+// settled says that nothing is left to measure.
+func (r *run) settled() string {
+	switch {
+	case r.Settled != "":
+		return r.Settled
+	case r.Sampling.Until == campaign.UntilRanks:
+		return "every efficiency is inside its target half-width, and every rank is decided"
+	}
+	return "every efficiency is inside its target half-width"
 }
 
 // noProbes reports that every probe is left out.

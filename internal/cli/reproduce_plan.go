@@ -23,10 +23,10 @@ import (
 // What a time budget makes of a paper's campaign: short samples, and as many blocks as
 // an interval needs, in most of the time; the rest goes for building the lab.
 const (
-	budgetSampling  = "sampling: {seconds: %g, warmup_seconds: %g, slices: 2%s, min_blocks: 2, max_blocks: 60, max_seconds: %g}"
+	budgetSampling  = "sampling: {seconds: %g, warmup_seconds: %g, slices: 2%s, min_blocks: 2, max_blocks: %d, max_seconds: %g}"
 	budgetSeconds   = 0.25
 	budgetWarmup    = 0.1
-	budgetMeasuring = 0.8
+	budgetMeasuring = 0.9
 	// budgetExplaining is for papers with claims that only explaining windows decide, and
 	// budgetUnexplained for those of which nothing is read in explaining windows.
 	budgetExplaining  = ", explain_every: 2"
@@ -51,7 +51,7 @@ func budgetCampaign(p paper.Paper, budget time.Duration) ([]byte, error) {
 	case !slices.ContainsFunc(p.Metrics(), readBesideSlices):
 		explaining = budgetUnexplained
 	}
-	sampling := fmt.Sprintf(budgetSampling, budgetSeconds, budgetWarmupOf(p), explaining, budgetMeasuring*budget.Seconds())
+	sampling := fmt.Sprintf(budgetSampling, budgetSeconds, budgetWarmupOf(p), explaining, manyBlocks, budgetMeasuring*budget.Seconds())
 	line := regexp.MustCompile(`(?m)^sampling:.*$`)
 	text := string(p.Campaign)
 	switch {

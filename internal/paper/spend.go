@@ -2,6 +2,7 @@ package paper
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -12,7 +13,8 @@ import (
 
 // A time budget is spent on the claims whose verdicts cost least. What a verdict costs is known
 // after some blocks only: so the claims are chosen again before each. One that is decided, or
-// that would need more than is left, makes room for others.
+// that would need more than is left, makes room for others. What then remains is for those that
+// would need more: spreads are estimates, too.
 
 // firstBlocks is how many blocks a claim has before its spread says how many more it needs.
 const firstBlocks = 4
@@ -95,32 +97,52 @@ func (b *Budget) Next(samples []result.Sample) Spending {
 	return out
 }
 
-// choose takes the claims that fit into what is left, and at least one. It gives the others too.
+// choose takes the claims that fit into what is left, then as many of the others as a few blocks
+// of each fit, and at least one. It gives the rest too.
 func (b *Budget) choose(open []need, left time.Duration, at clock) (out Spending, rest []need) {
 	out.blocks = map[result.Cell]int{}
-	for spent := time.Duration(0); len(open) > 0; {
-		best, cost := -1, time.Duration(0)
-		fits := false
-		for i, x := range open {
-			c := b.cost(x, out.blocks, at)
-			if c > left-spent && (fits || len(out.Claims) > 0) {
-				continue
+	fit := func(most time.Duration) {
+		for len(open) > 0 {
+			best, cost := b.cheapest(open, most, out.blocks, at)
+			if best < 0 {
+				return
 			}
-			if best < 0 || !fits && c <= left-spent || x.before(open[best], c, cost) {
-				best, cost, fits = i, c, c <= left-spent
-			}
+			most, left = most-cost, left-cost
+			out.take(open[best])
+			open = slices.Delete(open, best, best+1)
 		}
-		if best < 0 {
-			break
-		}
-		spent += cost
-		out.Claims = append(out.Claims, open[best].claim)
-		for _, c := range open[best].cells {
-			out.blocks[c] = max(out.blocks[c], open[best].blocks)
-		}
+	}
+	fit(left)
+	for i := range open {
+		open[i].blocks = firstBlocks
+	}
+	fit(left)
+	if len(out.Claims) == 0 && len(open) > 0 { // it narrows one
+		best, _ := b.cheapest(open, math.MaxInt64, nil, at)
+		out.take(open[best])
 		open = slices.Delete(open, best, best+1)
 	}
 	return out, open
+}
+
+// cheapest is the place of the claim that adds least to the cost of others, of those that add no
+// more than most; -1 where none does.
+func (b *Budget) cheapest(open []need, most time.Duration, have map[result.Cell]int, at clock) (best int, cost time.Duration) {
+	best = -1
+	for i, x := range open {
+		if c := b.cost(x, have, at); c <= most && (best < 0 || x.before(open[best], c, cost)) {
+			best, cost = i, c
+		}
+	}
+	return best, cost
+}
+
+// take adds a claim.
+func (s *Spending) take(x need) {
+	s.Claims = append(s.Claims, x.claim)
+	for _, c := range x.cells {
+		s.blocks[c] = max(s.blocks[c], x.blocks)
+	}
 }
 
 // need is what a claim needs for its verdict.
@@ -200,7 +222,7 @@ func (x *need) after(v Verdict) bool {
 	case v.MoreBlocks > 0:
 		x.blocks = v.MoreBlocks
 	default:
-		x.blocks = 1
+		x.blocks = mostBlocks
 		x.rank += rankHopeless
 	}
 	return true
@@ -228,7 +250,7 @@ func (b *Budget) clock(samples []result.Sample) clock {
 	out := clock{scale: 1}
 	var said time.Duration
 	var last *result.Sample
-	profiles := map[int]map[string]bool{}
+	profiles := map[int]map[string]int{} // of each block
 	for i := range samples {
 		s := &samples[i]
 		if s.Status == result.StatusUnsupported {
@@ -240,29 +262,21 @@ func (b *Budget) clock(samples []result.Sample) clock {
 		said += b.testbed.Cost(s.Cell)
 		last = s
 		if profiles[s.Block] == nil {
-			profiles[s.Block] = map[string]bool{}
+			profiles[s.Block] = map[string]int{}
 		}
-		profiles[s.Block][s.Cell.Profile] = true
+		profiles[s.Block][s.Cell.Profile] = 1
 	}
 	if last == nil {
 		return out
 	}
 	out.spent += b.testbed.Cost(last.Cell)
-	for _, names := range profiles {
-		said += b.changing(len(names))
+	for _, block := range profiles {
+		said += b.changes(block)
 	}
 	if said > 0 && out.spent > 0 {
 		out.scale = float64(out.spent) / float64(said)
 	}
 	return out
-}
-
-// changing is what changing profiles takes in a block with some.
-func (b *Budget) changing(profiles int) time.Duration {
-	if profiles < 2 {
-		return 0
-	}
-	return time.Duration(profiles) * b.testbed.Profile
 }
 
 // cost is what a claim adds to that of others, which have their cells in some blocks.
@@ -283,20 +297,13 @@ func (b *Budget) cost(x need, have map[result.Cell]int, at clock) time.Duration 
 	return time.Duration(at.scale * float64(sum))
 }
 
-// changes is what changing profiles takes, each in some blocks.
-func (b *Budget) changes(profiles map[string]int) (sum time.Duration) {
-	most := 0
+// changes is what changing profiles takes, each in some blocks: nothing in those that have only one.
+func (b *Budget) changes(profiles map[string]int) time.Duration {
+	all, most, second := 0, 0, 0
 	for _, n := range profiles {
+		all += n
+		second = max(second, min(n, most))
 		most = max(most, n)
 	}
-	for block := range most {
-		n := 0
-		for _, blocks := range profiles {
-			if blocks > block {
-				n++
-			}
-		}
-		sum += b.changing(n)
-	}
-	return sum
+	return time.Duration(all-(most-second)) * b.testbed.Profile
 }
