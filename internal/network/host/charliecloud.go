@@ -30,7 +30,8 @@ func Charliecloud() network.Network {
 }
 
 // charliecloudTool is the Debian package, as a feature of the machine: ch-checkns, which is
-// in it, tries what ch-run needs of the kernel.
+// in it, tries what ch-run needs of the kernel. It makes the folder /tmp/newroot for that and
+// leaves it behind, so it has a /tmp of its own.
 func charliecloudTool() netns.Feature {
 	const cure = "apt-get install charliecloud-runtime"
 	return netns.Feature{Name: "ch-run", Doc: "the network hpc/charliecloud", Cure: cure, Probe: func() error {
@@ -39,7 +40,12 @@ func charliecloudTool() netns.Feature {
 		}
 		r := exec.NewRunner()
 		defer r.Close()
-		if _, err := r.Run(context.Background(), exec.Cmd{Argv: []string{"ch-checkns"}}); err != nil {
+		argv := []string{"unshare", "--mount"}
+		if os.Geteuid() != 0 {
+			argv = append(argv, "--map-root-user")
+		}
+		argv = append(argv, "sh", "-c", "mount -t tmpfs tmpfs /tmp && exec ch-checkns")
+		if _, err := r.Run(context.Background(), exec.Cmd{Argv: argv}); err != nil {
 			return fmt.Errorf("ch-run cannot run containers on this machine: %w", err)
 		}
 		return nil

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/exec"
+	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/network"
 )
 
@@ -80,6 +81,20 @@ PATH=/usr/bin:/bin exec "$@"
 	got, err := r.Run(t.Context(), exec.Cmd{Argv: append(argv, "sh", "-c", `echo "$PATH"`)})
 	if err != nil || strings.TrimSpace(string(got.Stdout)) != path {
 		t.Errorf("PATH is %q, want %s (%v)", got.Stdout, path, err)
+	}
+}
+
+// TestCharliecloudIsAskedInItsOwnTmp: asking whether ch-run works leaves the machine's /tmp as it
+// is.
+func TestCharliecloudIsAskedInItsOwnTmp(t *testing.T) {
+	labtest.Tool(t, "ch-run", "charliecloud-runtime")
+	const left = "/tmp/newroot" // of ch-checkns
+	_, before := os.Stat(left)
+	if err := charliecloudTool().Probe(); err != nil {
+		t.Skip(err)
+	}
+	if _, after := os.Stat(left); before != nil && after == nil {
+		t.Errorf("it made %s", left)
 	}
 }
 
