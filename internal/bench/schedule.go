@@ -59,6 +59,7 @@ func (r *run) schedule(tries []*slicedTry) time.Duration {
 			if !known {
 				drain = drainBefore(cell)
 			}
+			drain = max(drain, bufferDrain(cell))
 			at += leadIn + length + drain + betweenSlices
 		}
 	}
@@ -69,18 +70,24 @@ func (r *run) schedule(tries []*slicedTry) time.Duration {
 // share their CPUs, and the scheduler goes on to the next thread at its ticks (4 ms): each of
 // the two ends of each stream has one turn in the lead-in, and one in the counted part. Measured
 // were up to 22 ms for a stream (Linux 6.18, two to 64 streams). Round trips wait for each other
-// and leave the CPU at once. A stream that fills a lab's link leaves it with a full buffer, which
-// holds what the link carries in 10 ms (internal/testbed/lab/wire).
+// and leave the CPU at once.
 func drainBefore(c result.Cell) (drain time.Duration) {
 	streams := time.Duration(max(1, c.Streams))
 	drain = streams * firstDrain
 	if streams > 1 && stream(c) {
 		drain = streams * streamDrain
 	}
+	return drain + bufferDrain(c)
+}
+
+// bufferDrain is what the full buffer of a lab's link takes: it holds what the link carries in
+// 10 ms (internal/testbed/lab/wire). How full a slice leaves it varies: in one
+// run, one slice in ten of a second block took longer than the two of the first.
+func bufferDrain(c result.Cell) time.Duration {
 	if stream(c) && shaped(c) {
-		drain += shapedDrain
+		return shapedDrain
 	}
-	return drain
+	return 0
 }
 
 // slicedOverhead is what a sliced sample takes in addition to its slices: connections are opened

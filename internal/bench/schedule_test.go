@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/campaign"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/traffic"
 	"github.com/cnibench/cnibench/internal/workload"
@@ -68,5 +69,34 @@ func TestSlicedTime(t *testing.T) {
 	}
 	if got := SlicedTime(s, result.Cell{Workload: "iperf3_tcp"}); got != 0 {
 		t.Errorf("a tool without slices: %v", got)
+	}
+}
+
+// TestBuffersDrain: after a stream that fills a shaped link the next slice waits for the link's
+// buffer, also where the slices before left it nearly empty.
+func TestBuffersDrain(t *testing.T) {
+	cell := result.Cell{Workload: "tcp_stream", Link: "10-gigabit", MessageBytes: 65536, Streams: 1}
+	r := &run{Options: Options{Sampling: campaign.Sampling{SliceSeconds: 0.02, Slices: 3}}, drains: map[result.Cell]time.Duration{}}
+	apart := func() time.Duration {
+		one := &slicedTry{try: &try{sample: result.Sample{Cell: cell}}, slot: plan.Slot{Block: 2, Cell: cell}}
+		r.schedule([]*slicedTry{one})
+		last := one.turns[2]
+		return last.At - one.turns[1].At - last.LeadIn - last.Length
+	}
+	if got := apart(); got < 10*time.Millisecond {
+		t.Errorf("before any was measured, %v are left after a slice", got)
+	}
+	r.drains[cell] = time.Millisecond
+	if got := apart(); got < 10*time.Millisecond {
+		t.Errorf("after short drains, %v are left after a slice", got)
+	}
+	r.drains[cell] = 30 * time.Millisecond
+	if got := apart(); got < 30*time.Millisecond {
+		t.Errorf("after drains of 30 ms, %v are left after a slice", got)
+	}
+	cell.Link = "unshaped"
+	r.drains[cell] = time.Millisecond
+	if got := apart(); got > 5*time.Millisecond {
+		t.Errorf("without a link's buffer, %v are left after a slice", got)
 	}
 }
