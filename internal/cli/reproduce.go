@@ -167,7 +167,7 @@ func (f reproduceFlags) measure(ctx context.Context, p paper.Paper, stdout, stde
 	lab := sync.OnceValue(func() paper.Testbed { return prospects(c, networks, refused, f.run.allowTuning) })
 	rule, spending := openClaims(p, c), (*paper.Budget)(nil)
 	if f.budget > 0 && c.Testbed == campaign.Lab {
-		spending = p.Budget(time.Duration(c.Sampling.MaxSeconds*float64(time.Second)), lab(), analysisOptions(c, result.Environment{}), PaperKnown())
+		spending = p.Budget(time.Duration(c.Sampling.MaxSeconds*float64(time.Second)), lab(), analysisOptions(c, result.Environment{}))
 		rule = spending.Done
 	}
 	cells, err := f.cells(p, c, lab, spending, stderr)

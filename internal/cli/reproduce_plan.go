@@ -239,7 +239,7 @@ func (f reproduceFlags) withinBudget(p paper.Paper, t paper.Testbed, budget *pap
 // openClaims is the stopping rule of a reproduction.
 func openClaims(p paper.Paper, c campaign.Campaign) func([]result.Sample) map[result.Cell]bool {
 	opt := analysisOptions(c, result.Environment{})
-	return p.Open(opt, PaperKnown())
+	return p.Open(opt)
 }
 
 // claimStoppingRule measures the cells of claims that are still open. Claims compare any cells

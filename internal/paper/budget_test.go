@@ -68,12 +68,12 @@ func TestProspectsOfPairs(t *testing.T) {
 
 // TestOpen: cells of a decided claim need no more blocks, those of an open one do.
 func TestOpen(t *testing.T) {
-	p := Paper{Claims: []Claim{claimOf("greater", on("a"), on("host")), claimOf("greater", on("b"), on("c"))}}
+	p := Paper{known: program(t), Claims: []Claim{claimOf("greater", on("a"), on("host")), claimOf("greater", on("b"), on("c"))}}
 	a, b, c, host := cellOf("a"), cellOf("b"), cellOf("c"), cellOf("host")
 	p.uses = [][]result.Cell{{a, host}, {b, c}}
 	m := (&made{}).add(a, throughput, around(2e9)...).add(host, throughput, around(1e9)...).
 		add(b, throughput, 1.3e9, 0.9e9, 1.5e9).add(c, throughput, 1e9, 1e9, 1e9)
-	done := p.Open(dataset.Options{}, program(t))(m.samples)
+	done := p.Open(dataset.Options{})(m.samples)
 	for cell, want := range map[result.Cell]bool{a: true, host: true, b: false, c: false} {
 		if done[cell] != want {
 			t.Errorf("%s: done %t, want %t", cell.Network, done[cell], want)
@@ -84,7 +84,7 @@ func TestOpen(t *testing.T) {
 // TestOpenWithoutEffect: cells of a profile that did not take effect need no more blocks,
 // whatever is open of the claim; the others of the claim do.
 func TestOpenWithoutEffect(t *testing.T) {
-	p := Paper{Claims: []Claim{claimOf("greater", Selector{"network": "a", "profile": "any"}, on("c"))}}
+	p := Paper{known: program(t), Claims: []Claim{claimOf("greater", Selector{"network": "a", "profile": "any"}, on("c"))}}
 	a, tuned, c, tunedC := cellOf("a"), cellOf("a", profile("tuned")), cellOf("c"), cellOf("c", profile("tuned"))
 	p.uses = [][]result.Cell{{a, tuned, c, tunedC}}
 	m := (&made{}).add(a, throughput, 1.3e9, 0.9e9, 1.5e9).add(tuned, throughput, 1.3e9, 0.9e9, 1.5e9).
@@ -94,7 +94,7 @@ func TestOpenWithoutEffect(t *testing.T) {
 			m.samples[i].Warnings = []string{"profile tuned: rmem_max is 4194304, not 16777216"}
 		}
 	}
-	done := p.Open(dataset.Options{}, program(t))(m.samples)
+	done := p.Open(dataset.Options{})(m.samples)
 	for cell, want := range map[result.Cell]bool{a: false, tuned: true, c: false, tunedC: true} {
 		if done[cell] != want {
 			t.Errorf("%s %s: done %t, want %t", cell.Network, cell.Profile, done[cell], want)

@@ -1,6 +1,7 @@
 package paper
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/result"
@@ -53,16 +54,20 @@ func (r *Results) within(c result.Cell, metric string) bool {
 }
 
 // without says why a claim has no pair: a time budget left them out, or each needs what the
-// testbed lacks. The reason that counts is named first.
+// testbed lacks. The reason that counts is named first, then the one that most of it has.
 func (v *Verdict) without(leftOut bool) {
 	v.Outcome = NotMeasurable
 	if leftOut {
 		v.Outcome = NotMeasured
 	}
+	often := map[string]int{}
+	for _, m := range v.Missing {
+		often[m.Why]++
+	}
 	slices.SortStableFunc(v.Missing, func(a, b Missing) int {
 		switch {
 		case a.leftOut() == b.leftOut():
-			return 0
+			return cmp.Compare(often[b.Why], often[a.Why])
 		case a.leftOut() == leftOut:
 			return -1
 		}

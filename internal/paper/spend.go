@@ -34,16 +34,15 @@ type Budget struct {
 	testbed   Testbed
 	time      time.Duration
 	opt       dataset.Options
-	known     Known
 	prospects []Prospect // of each claim
 	// without are the claims that do not fit by far.
 	without map[int]bool
 }
 
 // Budget is that of a time for blocks on a testbed. opt are the options of the analysis.
-func (p Paper) Budget(all time.Duration, t Testbed, opt dataset.Options, known Known) *Budget {
+func (p Paper) Budget(all time.Duration, t Testbed, opt dataset.Options) *Budget {
 	opt.Confidence = openConfidence
-	b := &Budget{paper: p, testbed: t, time: all, opt: opt, known: known, prospects: p.Prospects(t), without: map[int]bool{}}
+	b := &Budget{paper: p, testbed: t, time: all, opt: opt, prospects: p.Prospects(t), without: map[int]bool{}}
 	open, at := b.open(nil)
 	_, rest := b.choose(open, candidateTimes*all, at)
 	for _, x := range rest {
@@ -235,7 +234,7 @@ func (b *Budget) results(samples []result.Sample) (*Results, clock) {
 		k.Add(&samples[i])
 		settings.Add(&samples[i])
 	}
-	return &Results{Analysis: k.Analyse(), Collector: k, Known: b.known.Names, Cut: true, Untaken: settings.List()}, b.clock(samples)
+	return &Results{Analysis: k.Analyse(), Collector: k, Known: b.paper.known.Names, Cut: true, Untaken: settings.List()}, b.clock(samples)
 }
 
 // clock is what measuring took.

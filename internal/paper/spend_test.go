@@ -1,6 +1,8 @@
 package paper
 
 import (
+	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -8,6 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat/dataset"
+	"github.com/cnibench/cnibench/internal/stat/estimate"
 )
 
 // TestBudgetOfStudy: before anything is measured, a budget takes the claims that cost least, and
@@ -17,7 +20,7 @@ func TestBudgetOfStudy(t *testing.T) {
 	p := load(t, "volpert2022")
 	before := 0
 	for _, block := range []int{2, 6, 100} {
-		b := p.Budget(time.Duration(firstBlocks*block)*time.Second, second(), dataset.Options{}, program(t))
+		b := p.Budget(time.Duration(firstBlocks*block)*time.Second, second(), dataset.Options{})
 		next := b.Next(nil)
 		if n := len(next.Cells()); n > block || next.Block != time.Duration(n)*time.Second || len(next.Claims) <= before {
 			t.Errorf("%d s a block: %d cells in %s for %d claims, before %d", block, n, next.Block, len(next.Claims), before)
@@ -29,11 +32,11 @@ func TestBudgetOfStudy(t *testing.T) {
 		t.Errorf("%d of %d claims with time for all", before, len(measured))
 	}
 	// One claim is measured however little time there is.
-	if next := p.Budget(time.Millisecond, second(), dataset.Options{}, program(t)).Next(nil); len(next.Claims) != 1 || len(next.Cells()) == 0 {
+	if next := p.Budget(time.Millisecond, second(), dataset.Options{}).Next(nil); len(next.Claims) != 1 || len(next.Cells()) == 0 {
 		t.Errorf("%+v", next)
 	}
 	// Findings and numbers come first.
-	for _, c := range p.Budget(6*firstBlocks*time.Second, second(), dataset.Options{}, program(t)).Next(nil).Cells() {
+	for _, c := range p.Budget(6*firstBlocks*time.Second, second(), dataset.Options{}).Next(nil).Cells() {
 		if c.Services > 0 || c.Policies > 0 {
 			t.Errorf("%s belongs to a question", name(c))
 		}
@@ -99,13 +102,13 @@ func TestBudgetMakesRoom(t *testing.T) {
 		if x.made != nil {
 			samples = timed(x.made, time.Second)
 		}
-		b := p.Budget(x.budget, second(), dataset.Options{}, program(t))
+		b := p.Budget(x.budget, second(), dataset.Options{})
 		if got := ids(b.Next(samples)); got != x.want {
 			t.Errorf("%s: %s, want %s", name, got, x.want)
 		}
 	}
 	samples := timed((&made{}).add(a, throughput, around(2e9)...).add(host, throughput, around(1e9)...), time.Second)
-	done := p.Budget(15*time.Second, second(), dataset.Options{}, program(t)).Done(samples)
+	done := p.Budget(15*time.Second, second(), dataset.Options{}).Done(samples)
 	for i, want := range []bool{true, false, false, true, true, true} {
 		if have, known := done[p.Used[i]]; !known || have != want {
 			t.Errorf("%s: done %t, want %t", name(p.Used[i]), have, want)
@@ -118,7 +121,7 @@ func TestBudgetWithoutEffect(t *testing.T) {
 	p, _, _, _, _ := three(t)
 	m := (&made{}).add(p.Used[4], throughput, 1.3e9).add(p.Used[5], throughput, 1e9)
 	m.samples[0].Warnings = []string{"profile tuned: rmem_max is 4194304, not 16777216"}
-	b := p.Budget(time.Hour, second(), dataset.Options{}, program(t))
+	b := p.Budget(time.Hour, second(), dataset.Options{})
 	if got := ids(b.Next(nil)); got != "xyz" {
 		t.Errorf("at first %s", got)
 	}
@@ -133,7 +136,7 @@ func TestBudgetClock(t *testing.T) {
 	p, a, _, _, host := three(t)
 	testbed := second()
 	testbed.Profile = 10 * time.Second
-	b := p.Budget(time.Hour, testbed, dataset.Options{}, program(t))
+	b := p.Budget(time.Hour, testbed, dataset.Options{})
 	if next := b.Next(nil); next.Block != 26*time.Second {
 		t.Errorf("six cells of two profiles: %s a block", next.Block)
 	}
@@ -151,5 +154,36 @@ func TestBudgetClock(t *testing.T) {
 	}
 	if at := b.clock(nil); at.spent != 0 || at.scale != 1 {
 		t.Errorf("%+v", at)
+	}
+}
+
+// TestManyLooks: a claim on a boundary is asked about after every block, and is decided falsely in
+// fewer than 5 % of runs however many blocks there are.
+func TestManyLooks(t *testing.T) {
+	labtest.Slow(t)
+	const runs, blocks = 1500, 60
+	r := rand.New(rand.NewPCG(2, blocks))
+	wrong := 0
+	for range runs {
+		var sum, squares float64
+		for n := 1; n <= blocks; n++ {
+			v := 0.1 * r.NormFloat64()
+			sum, squares = sum+v, squares+v*v
+			m := estimate.Moments{N: n, Mean: sum / float64(n)}
+			if n < firstBlocks {
+				continue
+			}
+			m.SD = math.Sqrt((squares - sum*m.Mean) / float64(n-1))
+			j := decision{confidence: openConfidence, comparisons: []comparison{{bounds: bounds{holdLow: 1, holdHigh: math.Inf(1), failLow: 1, failHigh: math.Inf(1)}, moments: m}}}
+			if j.verdict(0) != Undecided {
+				wrong++
+				break
+			}
+		}
+	}
+	share := float64(wrong) / runs
+	t.Logf("%.1f %%", 100*share)
+	if share > 0.05 {
+		t.Errorf("%.1f %% of runs decide falsely, want at most 5 %%", 100*share)
 	}
 }

@@ -135,10 +135,7 @@ func judge(common Selector, claim Claim, results *Results, out left) Verdict {
 	// What this testbed cannot measure is named before what a time budget left out.
 	v.Missing = append(slices.DeleteFunc(slices.Clone(v.Missing), Missing.leftOut), slices.DeleteFunc(v.Missing, func(m Missing) bool { return !m.leftOut() })...)
 	if len(r.comparisons) == 0 {
-		v.Outcome = NotMeasurable
-		if len(v.Missing) > 0 && v.Missing[0].leftOut() { // and so are all after it
-			v.Outcome = NotMeasured
-		}
+		v.without(len(v.Missing) > 0 && v.Missing[0].leftOut()) // and so are all after it
 		return v
 	}
 	j := decision{comparisons: r.comparisons, confidence: results.confidence(), enough: claim.Holds, lost: r.lost, uncounted: r.uncounted && r.lost > 0}

@@ -424,6 +424,16 @@ func TestLeftOutOrLacking(t *testing.T) {
 	}
 }
 
+// TestReasonThatMostHave: of a claim without any pair, the reason that most of it has is named
+// first.
+func TestReasonThatMostHave(t *testing.T) {
+	m := (&made{}).unsupported(cellOf("b"), "kernel has no b").failed(cellOf("c"), "broken").failed(cellOf("a"), "broken")
+	v := judge(nil, claimOf("greater", on("b", "c", "a"), on("host")), m.results(), left{})
+	if v.Outcome != NotMeasurable || len(v.Missing) != 4 || !strings.Contains(v.Missing[0].Why, "broken") {
+		t.Errorf("%s: %v", v.Outcome, v.Missing)
+	}
+}
+
 // TestFalseDecisions: a claim whose truth is on its boundary is decided falsely
 // in at most 5 % of campaigns, of one pair and of many.
 func TestFalseDecisions(t *testing.T) {
