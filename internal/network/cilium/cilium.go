@@ -138,6 +138,8 @@ func distances() map[string]*result.Distance {
 		"cilium/native-policy": {BetweenNodesRatio: 1.24, InsideNodeRatio: 1.12},
 		"cilium/vxlan":         {BetweenNodesRatio: 1.70, InsideNodeRatio: 1.36},
 		"cilium/vxlan-policy":  {BetweenNodesRatio: 1.56, InsideNodeRatio: 1.11},
+		"cilium/geneve":        {BetweenNodesRatio: 1.72, InsideNodeRatio: 1.37},
+		"cilium/native+netkit": {BetweenNodesRatio: 1.46, InsideNodeRatio: 1.36},
 	}
 }
 
