@@ -55,12 +55,7 @@ func (r *run) schedule(tries []*slicedTry) time.Duration {
 				leadIn = workload.WarmupOf(workload.NativeTest(cell.Workload), leadIn)
 			}
 			t.turns = append(t.turns, traffic.Turn{At: at, LeadIn: leadIn, Length: length})
-			drain, known := r.drains[cell]
-			if !known {
-				drain = drainBefore(cell)
-			}
-			drain = max(drain, bufferDrain(cell))
-			at += leadIn + length + drain + betweenSlices
+			at += leadIn + length + r.drainAfter(cell) + betweenSlices
 		}
 	}
 	return at
@@ -72,22 +67,50 @@ func (r *run) schedule(tries []*slicedTry) time.Duration {
 // were up to 22 ms for a stream (Linux 6.18, two to 64 streams). Round trips wait for each other
 // and leave the CPU at once.
 func drainBefore(c result.Cell) (drain time.Duration) {
-	streams := time.Duration(max(1, c.Streams))
-	drain = streams * firstDrain
-	if streams > 1 && stream(c) {
-		drain = streams * streamDrain
+	drain = parallel(c) * firstDrain
+	if parallel(c) > 1 && stream(c) {
+		drain = parallel(c) * streamDrain
 	}
-	return drain + bufferDrain(c)
+	if rate, ok := buildable.LinkRate(c.Link); ok && fillsBuffers(c) {
+		const bits = 8 * sendBuffer
+		drain += shapedDrain + time.Duration(bits/rate*float64(time.Second))
+	}
+	return drain
 }
 
-// bufferDrain is what the full buffer of a lab's link takes: it holds what the link carries in
-// 10 ms (internal/testbed/lab/wire). How full a slice leaves it varies: in one
-// run, one slice in ten of a second block took longer than the two of the first.
-func bufferDrain(c result.Cell) time.Duration {
-	if stream(c) && shaped(c) {
-		return shapedDrain
+// parallel is how many threads of each end have traffic of a cell: two for each stream where it
+// goes both ways.
+func parallel(c result.Cell) time.Duration {
+	n := max(1, c.Streams)
+	if c.Direction == traffic.Bidirectional {
+		n *= 2
 	}
-	return 0
+	return time.Duration(n)
+}
+
+// fillsBuffers reports whether a cell's traffic leaves buffers full at the end of a slice: that of
+// a lab's link, which holds what the link carries in 10 ms (internal/testbed/lab/wire), and that of
+// the sender, whose bound (net.ipv4.tcp_wmem) is 4 MiB or, with some profiles, 16 MiB. Datagrams
+// wait in a socket's buffer of a few hundred KiB.
+func fillsBuffers(c result.Cell) bool {
+	return workload.NativeTest(c.Workload) == traffic.TCPStream && shaped(c)
+}
+
+// drainAfter is what is left after a slice of a cell. How full it leaves its buffers varies: in one
+// run, one slice in ten of a second block took longer than the two of the first.
+func (r *run) drainAfter(c result.Cell) time.Duration {
+	drain, known := r.drains[c]
+	if !known {
+		return drainBefore(c)
+	}
+	if !fillsBuffers(c) {
+		return drain
+	}
+	least := shapedDrain
+	if n := parallel(c); n > 1 {
+		least += n * streamTicks
+	}
+	return max(drain+drain/4, least)
 }
 
 // slicedOverhead is what a sliced sample takes in addition to its slices: connections are opened

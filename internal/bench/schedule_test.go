@@ -63,6 +63,11 @@ func TestSlicedTime(t *testing.T) {
 	if got := SlicedTime(s, parallel); got < short+5*4*16*time.Millisecond {
 		t.Errorf("a stream takes %v, four take %v: not a tick for each end of each, twice", short, got)
 	}
+	both := stream
+	both.Link, both.Direction = "unshaped", traffic.Bidirectional
+	if got := SlicedTime(s, both); got < short+5*2*16*time.Millisecond {
+		t.Errorf("a stream takes %v, one that goes both ways %v", short, got)
+	}
 	parallel.Workload = "tcp_rr"
 	if got, want := SlicedTime(s, parallel), slices+5*3*firstDrain+slicedOverhead; got != want {
 		t.Errorf("round trips by four streams: %v, want %v", got, want)
@@ -72,31 +77,35 @@ func TestSlicedTime(t *testing.T) {
 	}
 }
 
-// TestBuffersDrain: after a stream that fills a shaped link the next slice waits for the link's
-// buffer, also where the slices before left it nearly empty.
+// TestBuffersDrain: after a stream that fills a shaped link the next slice waits for the buffers of
+// the link and of the sender, also where the slices before left them nearly empty.
 func TestBuffersDrain(t *testing.T) {
-	cell := result.Cell{Workload: "tcp_stream", Link: "10-gigabit", MessageBytes: 65536, Streams: 1}
 	r := &run{Options: Options{Sampling: campaign.Sampling{SliceSeconds: 0.02, Slices: 3}}, drains: map[result.Cell]time.Duration{}}
-	apart := func() time.Duration {
-		one := &slicedTry{try: &try{sample: result.Sample{Cell: cell}}, slot: plan.Slot{Block: 2, Cell: cell}}
+	stream := func(link string, streams int) result.Cell {
+		return result.Cell{Workload: "tcp_stream", Link: link, MessageBytes: 65536, Streams: streams}
+	}
+	const ms = time.Millisecond
+	for _, x := range []struct {
+		cell        result.Cell
+		drained     time.Duration // 0: nothing was measured
+		least, most time.Duration
+	}{
+		{stream("10-gigabit", 1), 0, 17 * ms, 25 * ms},
+		{stream("1-gigabit", 1), 0, 66 * ms, 90 * ms},
+		{stream("10-gigabit", 1), 1 * ms, 10 * ms, 12 * ms},
+		{stream("10-gigabit", 1), 40 * ms, 50 * ms, 52 * ms},
+		{stream("10-gigabit", 4), 20 * ms, 74 * ms, 76 * ms},
+		{stream("unshaped", 1), 1 * ms, 1 * ms, 3 * ms},
+		{result.Cell{Workload: "udp_stream", Link: "1-gigabit", MessageBytes: 1400, Streams: 1}, 0, 2 * ms, 5 * ms},
+	} {
+		if clear(r.drains); x.drained > 0 {
+			r.drains[x.cell] = x.drained
+		}
+		one := &slicedTry{try: &try{sample: result.Sample{Cell: x.cell}}, slot: plan.Slot{Block: 2, Cell: x.cell}}
 		r.schedule([]*slicedTry{one})
 		last := one.turns[2]
-		return last.At - one.turns[1].At - last.LeadIn - last.Length
-	}
-	if got := apart(); got < 10*time.Millisecond {
-		t.Errorf("before any was measured, %v are left after a slice", got)
-	}
-	r.drains[cell] = time.Millisecond
-	if got := apart(); got < 10*time.Millisecond {
-		t.Errorf("after short drains, %v are left after a slice", got)
-	}
-	r.drains[cell] = 30 * time.Millisecond
-	if got := apart(); got < 30*time.Millisecond {
-		t.Errorf("after drains of 30 ms, %v are left after a slice", got)
-	}
-	cell.Link = "unshaped"
-	r.drains[cell] = time.Millisecond
-	if got := apart(); got > 5*time.Millisecond {
-		t.Errorf("without a link's buffer, %v are left after a slice", got)
+		if got := last.At - one.turns[1].At - last.LeadIn - last.Length; got < x.least || got > x.most {
+			t.Errorf("%s, after drains of %v: %v are left after a slice, want %v to %v", x.cell.Traffic(), x.drained, got, x.least, x.most)
+		}
 	}
 }
