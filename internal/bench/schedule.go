@@ -96,19 +96,23 @@ func fillsBuffers(c result.Cell) bool {
 	return workload.NativeTest(c.Workload) == traffic.TCPStream && shaped(c)
 }
 
-// drainAfter is what is left after a slice of a cell. How full it leaves its buffers varies: in one
-// run, one slice in ten of a second block took longer than the two of the first.
+// drainAfter is the time that is left after a slice of a cell. How full a slice leaves its buffers
+// varies, and so do the turns of parallel streams: in one run, one slice in ten of a second block
+// took longer than the two of the first.
 func (r *run) drainAfter(c result.Cell) time.Duration {
 	drain, known := r.drains[c]
 	if !known {
 		return drainBefore(c)
 	}
-	if !fillsBuffers(c) {
-		return drain
+	least := time.Duration(0)
+	if fillsBuffers(c) {
+		least = shapedDrain
 	}
-	least := shapedDrain
-	if n := parallel(c); n > 1 {
+	if n := parallel(c); n > 1 && stream(c) {
 		least += n * streamTicks
+	}
+	if least == 0 {
+		return drain
 	}
 	return max(drain+drain/4, least)
 }

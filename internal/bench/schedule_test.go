@@ -96,6 +96,7 @@ func TestBuffersDrain(t *testing.T) {
 		{stream("10-gigabit", 1), 40 * ms, 50 * ms, 52 * ms},
 		{stream("10-gigabit", 4), 20 * ms, 74 * ms, 76 * ms},
 		{stream("unshaped", 1), 1 * ms, 1 * ms, 3 * ms},
+		{stream("unshaped", 3), 10 * ms, 48 * ms, 50 * ms},
 		{result.Cell{Workload: "udp_stream", Link: "1-gigabit", MessageBytes: 1400, Streams: 1}, 0, 2 * ms, 5 * ms},
 	} {
 		if clear(r.drains); x.drained > 0 {

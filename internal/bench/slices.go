@@ -35,8 +35,9 @@ const (
 	firstDrain    = 2 * time.Millisecond
 	streamDrain   = 24 * time.Millisecond
 	shapedDrain   = 10 * time.Millisecond
-	// streamTicks is what a parallel stream waits for its turns by the scheduler in most slices,
-	// sendBuffer how much a sender may hold, bytes.
+	// streamTicks is what a parallel stream waits for its turns by the scheduler in most slices.
+	// sendBuffer is how much a sender is taken to hold, bytes: twice what the kernel lets most of
+	// them have.
 	streamTicks = 16 * time.Millisecond
 	sendBuffer  = 8 << 20
 	// leastStart is how far ahead of its first turn a schedule is sent, in addition to what
