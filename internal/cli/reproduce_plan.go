@@ -228,8 +228,10 @@ func (f reproduceFlags) withinBudget(p paper.Paper, t paper.Testbed, budget *pap
 		return nil, errors.New("this testbed can decide none of the claims: see the reasons above")
 	}
 	cells := first.Cells()
-	fmt.Fprintf(w, "in %s: first the %d cells of %d claims, %s a block; then, as verdicts allow, others of all %d cells\n",
-		shortDuration(f.budget), len(cells), len(first.Claims), first.Block.Round(time.Second), len(all))
+	fmt.Fprintf(w, "in %s: first the %d cells of %d claims, %s a block\n", shortDuration(f.budget), len(cells), len(first.Claims), first.Block.Round(time.Second))
+	if more := len(all) - len(cells); more > 0 {
+		fmt.Fprintf(w, "  %d more cells wait until claims are decided\n", more)
+	}
 	if f.run.dryRun {
 		return append(cells, p.Refused(t)...), nil
 	}

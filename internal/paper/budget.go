@@ -95,14 +95,10 @@ const openConfidence = 0.9975
 func (p Paper) Open(opt dataset.Options) func([]result.Sample) map[result.Cell]bool {
 	opt.Confidence = openConfidence
 	return func(samples []result.Sample) map[result.Cell]bool {
-		k := stat.NewCollector(opt)
-		done, settings := map[result.Cell]bool{}, Untaken{}
+		done, r := map[result.Cell]bool{}, p.resultsOf(samples, opt)
 		for i := range samples {
-			k.Add(&samples[i])
-			settings.Add(&samples[i])
 			done[samples[i].Cell] = true
 		}
-		r := &Results{Analysis: k.Analyse(), Collector: k, Known: p.known.Names, Untaken: settings.List()}
 		for i, v := range Verdicts(p, r) {
 			if v.Outcome != Undecided || v.MoreBlocks == 0 && len(v.Missing) > 0 {
 				continue
@@ -113,4 +109,14 @@ func (p Paper) Open(opt dataset.Options) func([]result.Sample) map[result.Cell]b
 		}
 		return done
 	}
+}
+
+// resultsOf are the results of a run that goes on.
+func (p Paper) resultsOf(samples []result.Sample, opt dataset.Options) *Results {
+	k, settings := stat.NewCollector(opt), Untaken{}
+	for i := range samples {
+		k.Add(&samples[i])
+		settings.Add(&samples[i])
+	}
+	return &Results{Analysis: k.Analyse(), Collector: k, Known: p.known.Names, Untaken: settings.List()}
 }

@@ -7,25 +7,23 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/internal/stat/dataset"
 )
 
-// A time budget is spent on the claims whose verdicts cost least. What a verdict costs is known
-// after some blocks only: so the claims are chosen again before each. One that is decided, or
-// that would need more than is left, makes room for others. What then remains is for those that
-// would need more: spreads are estimates, too.
+// cnibench spends a time budget on the claims whose verdicts cost least. The spread of a few blocks
+// tells what a verdict costs, so cnibench chooses again before each block. A claim that is decided,
+// or that needs more than is left, makes room for others. What then remains goes to those that need
+// more, as a spread is an estimate too.
 
 // firstBlocks is how many blocks a claim has before its spread says how many more it needs.
 const firstBlocks = 4
 
-// candidateTimes is how many times the claims are chosen from before anything is measured that
-// fit into a budget, if each had firstBlocks: decided claims make room for as many at most. A lab
-// is built for all of them.
+// candidateTimes is how many budgets of claims are candidates, with firstBlocks of each. Decided
+// claims make room for no more, and a lab is built for all of them.
 const candidateTimes = 2
 
-// longestGap bounds the time between the beginnings of two samples that counts as measuring:
-// more is a run that was interrupted and resumed.
+// longestGap is the longest time between the beginnings of two samples that counts as measuring. A
+// longer one is an interruption.
 const longestGap = time.Minute
 
 // Budget spends a time on the claims of a paper.
@@ -39,7 +37,8 @@ type Budget struct {
 	without map[int]bool
 }
 
-// Budget is that of a time for blocks on a testbed. opt are the options of the analysis.
+// Budget gives the budget of a run whose blocks may take a time on a testbed. opt are the options
+// of the analysis.
 func (p Paper) Budget(all time.Duration, t Testbed, opt dataset.Options) *Budget {
 	opt.Confidence = openConfidence
 	b := &Budget{paper: p, testbed: t, time: all, opt: opt, prospects: p.Prospects(t), without: map[int]bool{}}
@@ -88,10 +87,11 @@ func (s Spending) Cells() []result.Cell {
 	return slices.SortedFunc(maps.Keys(s.blocks), result.Cell.Compare)
 }
 
-// Next chooses the claims of the next block by the samples of the blocks before.
+// Next chooses the claims of the next block by the samples of the blocks before. A run that is
+// resumed has its budget again: where the records have used one up, another begins.
 func (b *Budget) Next(samples []result.Sample) Spending {
 	open, at := b.open(samples)
-	out, _ := b.choose(open, b.time-at.spent, at)
+	out, _ := b.choose(open, b.time-at.spent%b.time, at)
 	out.Block = b.cost(need{cells: out.Cells(), blocks: 1}, nil, at)
 	return out
 }
@@ -169,7 +169,8 @@ const (
 
 // open are the claims that are not decided.
 func (b *Budget) open(samples []result.Sample) ([]need, clock) {
-	r, at := b.results(samples)
+	r := b.paper.resultsOf(samples, b.opt)
+	r.Cut = true
 	var verdicts []Verdict
 	if len(samples) > 0 {
 		verdicts = Verdicts(b.paper, r)
@@ -196,7 +197,7 @@ func (b *Budget) open(samples []result.Sample) ([]need, clock) {
 		}
 		open = append(open, one)
 	}
-	return open, at
+	return open, b.clock(samples)
 }
 
 // after says what a claim still needs after a verdict, and whether it is open.
@@ -225,16 +226,6 @@ func (x *need) after(v Verdict) bool {
 		x.rank += rankHopeless
 	}
 	return true
-}
-
-// results are the records so far, and the time that they took.
-func (b *Budget) results(samples []result.Sample) (*Results, clock) {
-	k, settings := stat.NewCollector(b.opt), Untaken{}
-	for i := range samples {
-		k.Add(&samples[i])
-		settings.Add(&samples[i])
-	}
-	return &Results{Analysis: k.Analyse(), Collector: k, Known: b.paper.known.Names, Cut: true, Untaken: settings.List()}, b.clock(samples)
 }
 
 // clock is what measuring took.

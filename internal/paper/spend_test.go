@@ -96,6 +96,7 @@ func TestBudgetMakesRoom(t *testing.T) {
 		"y has two of 4":  {17 * time.Second, (&made{}).add(b, throughput, 1.3e9, 0.9e9).add(c, throughput, 1e9, 1e9), "yx"},
 		"y needs many":    {25 * time.Second, (&made{}).add(b, throughput, 1.3e9, 0.9e9, 1.1e9, 1e9).add(c, throughput, 1e9, 1e9, 1e9, 1e9), "xz"},
 		"y has the rest":  {50 * time.Second, (&made{}).add(b, throughput, 1.3e9, 0.9e9, 1.1e9, 1e9).add(c, throughput, 1e9, 1e9, 1e9, 1e9), "xzy"},
+		"resumed":         {18 * time.Second, (&made{}).add(a, throughput, around(2e9)...).add(host, throughput, around(1e9)...).add(b, throughput, 1.3e9, 0.9e9, 1.1e9, 1e9, 1.2e9).add(c, throughput, 1e9, 1e9, 1e9, 1e9, 1e9), "zy"},
 		"nothing is left": {8 * time.Second, (&made{}).add(b, throughput, 1.3e9, 0.9e9, 1.1e9, 1e9).add(c, throughput, 1e9, 1e9, 1e9, 1e9), "x"},
 	} {
 		var samples []result.Sample
