@@ -51,7 +51,8 @@ func TestCIReportsEveryCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	for turn, own := range map[string][]string{
-		"clusters": nil, "studies": {"race quick"}, "hosts": {"dist-test", "fuzz rotation"}, "vm": {"make site", "fuzz rotation"},
+		"clusters": {"go vet ./..."}, "studies": {"make lint", "race quick"},
+		"hosts": {"make lint", "dist-test", "fuzz rotation"}, "vm": {"make lint", "make site", "fuzz rotation"},
 	} {
 		res := run(turn, "none")
 		out := string(res.Stdout)
@@ -67,7 +68,7 @@ func TestCIReportsEveryCheck(t *testing.T) {
 		if !regexp.MustCompile(`end make test\n== \d+ s\n$`).MatchString(out) {
 			t.Errorf("%s: the tests are not last:\n%s", turn, out)
 		}
-		for _, check := range []string{"scripts/race.sh quick", "scripts/dist-test.sh", "scripts/fuzz.sh rotation", "site"} {
+		for _, check := range []string{"make lint", "scripts/race.sh quick", "scripts/dist-test.sh", "scripts/fuzz.sh rotation", "site"} {
 			here := slices.ContainsFunc(own, func(o string) bool {
 				return strings.Contains(check, strings.Fields(strings.TrimPrefix(o, "make "))[0])
 			})
@@ -75,7 +76,10 @@ func TestCIReportsEveryCheck(t *testing.T) {
 				t.Errorf("%s: that it runs no %s is named: %v:\n%s", turn, check, named, out)
 			}
 		}
-		for _, failing := range append([]string{"go mod tidy -diff", "make lint", "supply-chain licences", "make test"}, own...) {
+		if strings.Contains(out, "not in this run: go vet") {
+			t.Errorf("%s: go vet is said to be left out, and make lint has its checks:\n%s", turn, out)
+		}
+		for _, failing := range append([]string{"go mod tidy -diff", "supply-chain licences", "make test"}, own...) {
 			res := run(turn, failing+"*")
 			if !strings.Contains(string(res.Stderr), "failed: ") || res.ExitCode != 1 || strings.Count(string(res.Stderr), "\n") != 1 {
 				t.Errorf("%s: %s fails: status %d, %q", turn, failing, res.ExitCode, res.Stderr)
