@@ -81,7 +81,8 @@ type Options struct {
 type StoppingRule interface {
 	// Keep takes a record, in the order in which they were made.
 	Keep(*result.Sample)
-	// Done says of cells whether they need no more, by their blocks up to n: 0 before the first.
+	// Done says of cells whether they need no more, by their blocks up to n: 0 before the first. That
+	// each has a least number of blocks is up to the rule.
 	// A cell that it says nothing of stays as it is; one that needed no more may need more again.
 	Done(n int) map[result.Cell]bool
 }
@@ -293,7 +294,7 @@ func (r *run) noProbes() bool {
 // settle retires the cells that are known well enough after block n, judged by
 // the records of the blocks up to it, and those that a rule has wait before the first.
 func (r *run) settle(n int) {
-	if 0 < n && n < r.Plan.MinBlocks || r.StoppingRule == nil {
+	if r.StoppingRule == nil {
 		return
 	}
 	changed := false

@@ -281,7 +281,7 @@ func (w waiting) Done(n int) map[result.Cell]bool {
 func TestWaitingCells(t *testing.T) {
 	fake, store := newLoopback(t), &memory{}
 	o := options(t, fake, store)
-	o.Plan.MinBlocks, o.Plan.MaxBlocks = 1, 3
+	o.Plan.MinBlocks, o.Plan.MaxBlocks = 3, 3
 	var other []result.Cell
 	for _, c := range o.Plan.Cells {
 		if !c.IsBaseline() {

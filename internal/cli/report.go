@@ -183,16 +183,20 @@ func primary(cell result.Cell) string {
 }
 
 // stoppingRule is the stopping rule of a campaign.
-type stoppingRule struct{ *stopping.Watch }
+type stoppingRule struct {
+	*stopping.Watch
+	// from is how many blocks are measured of all cells.
+	from int
+}
 
 func newStoppingRule(c campaign.Campaign) stoppingRule {
-	return stoppingRule{stopping.NewWatch(analysisOptions(c, result.Environment{}))}
+	return stoppingRule{stopping.NewWatch(analysisOptions(c, result.Environment{})), c.Sampling.MinBlocks}
 }
 
 // Done gives the cells whose efficiencies are known well enough.
 func (j stoppingRule) Done(n int) map[result.Cell]bool {
 	done := map[result.Cell]bool{}
-	if n == 0 {
+	if n < j.from {
 		return done
 	}
 	for cell, p := range j.Look(n) {

@@ -165,10 +165,10 @@ func (f reproduceFlags) measure(ctx context.Context, p paper.Paper, stdout, stde
 		refused = notOfStudies(networks, c, f.run.allowTuning)
 	}
 	lab := sync.OnceValue(func() paper.Testbed { return prospects(c, networks, refused, f.run.allowTuning) })
-	rule, spending := openClaims(p, c), (*paper.Budget)(nil)
+	rule, from, spending := openClaims(p, c), c.Sampling.MinBlocks, (*paper.Budget)(nil)
 	if f.budget > 0 && c.Testbed == campaign.Lab {
 		spending = p.Budget(time.Duration(c.Sampling.MaxSeconds*float64(time.Second)), lab(), analysisOptions(c, result.Environment{}))
-		rule = spending.Done
+		rule, from = spending.Done, 0
 	}
 	cells, err := f.cells(p, c, lab, spending, stderr)
 	if err != nil {
@@ -178,7 +178,7 @@ func (f reproduceFlags) measure(ctx context.Context, p paper.Paper, stdout, stde
 		cells = measurable(cells, lab(), stderr)
 	}
 	run := f.run
-	run.study = &study{argv: f.again(p), refused: refused, open: rule, show: func(dir string) error { return f.show(p, dir, dir, stdout, stderr) }}
+	run.study = &study{argv: f.again(p), refused: refused, open: rule, openFrom: from, show: func(dir string) error { return f.show(p, dir, dir, stdout, stderr) }}
 	if c.Testbed != campaign.Kubernetes { // whose cells are named by what is found there
 		run.study.choose(c.Testbed, cells)
 	}

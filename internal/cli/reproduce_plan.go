@@ -247,6 +247,8 @@ func openClaims(p paper.Paper, c campaign.Campaign) func([]result.Sample) map[re
 // claimStoppingRule measures the cells of claims that are still open. Claims compare any cells
 // in any way, so it keeps the records; studies have some dozen cells.
 type claimStoppingRule struct {
+	// from is how many blocks are measured of all cells.
+	from    int
 	open    func([]result.Sample) map[result.Cell]bool
 	samples []result.Sample
 }
@@ -256,6 +258,9 @@ func (j *claimStoppingRule) Keep(s *result.Sample) { j.samples = append(j.sample
 
 // Done gives the cells that no open claim needs.
 func (j *claimStoppingRule) Done(n int) map[result.Cell]bool {
+	if n < j.from {
+		return nil
+	}
 	return j.open(slices.DeleteFunc(slices.Clone(j.samples), func(s result.Sample) bool { return s.Block > n }))
 }
 
@@ -270,6 +275,8 @@ type study struct {
 	key   func(result.Cell) result.Cell
 	// open is its stopping rule, in place of the campaign's, of all records so far.
 	open func([]result.Sample) map[result.Cell]bool
+	// openFrom is the block after which the rule is asked first; 0: before the first.
+	openFrom int
 	// show says what came out, in place of the report.
 	show func(dir string) error
 }

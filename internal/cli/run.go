@@ -248,7 +248,7 @@ func measure(ctx context.Context, c campaign.Campaign, on testbed.Testbed, into 
 	if f.study != nil {
 		o.Refused = f.study.refused
 		if f.study.open != nil {
-			o.StoppingRule, o.Settled = &claimStoppingRule{open: f.study.open}, "every claim that can be decided here is decided"
+			o.StoppingRule, o.Settled = &claimStoppingRule{from: f.study.openFrom, open: f.study.open}, "every claim that can be decided here is decided"
 		}
 	}
 	if f.live {

@@ -15,6 +15,8 @@ type left struct {
 	cells []result.Cell
 	// none: it left out nothing that could be compared here.
 	none bool
+	// cut: the campaign is a part of the study's, and some: it left out what could be compared.
+	cut, some bool
 }
 
 // leftOut are those of some cells that a time budget left out: a factor that a selector leaves

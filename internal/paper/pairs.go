@@ -52,7 +52,9 @@ type comparison struct {
 	// limit is what the link can carry, where the value is a share of that; else 0.
 	limit   float64
 	moments estimate.Moments
-	terms   []term // of a self-test
+	// prior is what like comparisons say of its spread.
+	prior estimate.Prior
+	terms []term // of a self-test
 }
 
 // missing is what a claim asks for and the results do not have.
@@ -62,6 +64,7 @@ type missing struct{ what, why string }
 type resolver struct {
 	*Results
 	claim       Claim
+	out         left
 	relation    relation
 	comparisons []comparison
 	missing     []missing
@@ -156,7 +159,7 @@ func (r *resolver) against(left summary.Cell) []summary.Cell {
 			r.miss(s, err.Error())
 			continue
 		}
-		cell = underItsConditions(cell, s, r.cells())
+		cell = underItsConditions(cell, s, r.recorded())
 		if cell == left.Cell {
 			continue // a list may hold the left one too
 		}
@@ -168,15 +171,6 @@ func (r *resolver) against(left summary.Cell) []summary.Cell {
 		out = append(out, right)
 	}
 	return out
-}
-
-// cells are all that were analysed.
-func (r *resolver) cells() []result.Cell {
-	cells := make([]result.Cell, len(r.Analysis.Cells))
-	for i, s := range r.Analysis.Cells {
-		cells[i] = s.Cell
-	}
-	return cells
 }
 
 // underItsConditions is the one of cells that differs from a cell in nothing but the

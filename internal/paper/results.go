@@ -29,8 +29,19 @@ type Results struct {
 	// samples were taken, each with the reason.
 	Untaken map[string][]string
 
-	factors []factors           // of each cell of Analysis, once asked for
+	all     []result.Cell       // of Analysis, once asked for
+	factors []factors           // of each of them
 	places  map[result.Cell]int // in Analysis.Cells, of each without its conditions
+}
+
+// recorded are all cells that were analysed.
+func (r *Results) recorded() []result.Cell {
+	if r.all == nil {
+		for _, s := range r.Analysis.Cells {
+			r.all = append(r.all, s.Cell)
+		}
+	}
+	return r.all
 }
 
 // confidence of the verdicts.

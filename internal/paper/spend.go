@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/result"
@@ -16,7 +17,7 @@ import (
 // more, as a spread is an estimate too.
 
 // firstBlocks is how many blocks a claim has before its spread says how many more it needs.
-const firstBlocks = 4
+const firstBlocks = 3
 
 // candidateTimes is how many budgets of claims are candidates, with firstBlocks of each. Decided
 // claims make room for no more, and a lab is built for all of them.
@@ -35,13 +36,15 @@ type Budget struct {
 	prospects []Prospect // of each claim
 	// without are the claims that do not fit by far.
 	without map[int]bool
+	// inForce are the cells of each claim's pairs without profiles that did not take effect, by
+	// what these are.
+	inForce map[string][][]result.Cell
 }
 
 // Budget gives the budget of a run whose blocks may take a time on a testbed. opt are the options
 // of the analysis.
 func (p Paper) Budget(all time.Duration, t Testbed, opt dataset.Options) *Budget {
-	opt.Confidence = openConfidence
-	b := &Budget{paper: p, testbed: t, time: all, opt: opt, prospects: p.Prospects(t), without: map[int]bool{}}
+	b := &Budget{paper: p, testbed: t, time: all, opt: opt, prospects: p.Prospects(t), without: map[int]bool{}, inForce: map[string][][]result.Cell{}}
 	open, at := b.open(nil)
 	_, rest := b.choose(open, candidateTimes*all, at)
 	for _, x := range rest {
@@ -96,48 +99,55 @@ func (b *Budget) Next(samples []result.Sample) Spending {
 	return out
 }
 
-// choose takes the claims that fit into what is left, then as many of the others as a few blocks
-// of each fit, and at least one. It gives the rest too.
+// choose takes the claims that fit into what is left, then others of which a few blocks fit, those
+// that need least first, and at least one. It gives the rest too.
 func (b *Budget) choose(open []need, left time.Duration, at clock) (out Spending, rest []need) {
 	out.blocks = map[result.Cell]int{}
-	fit := func(most time.Duration) {
+	fit := func(few bool) {
 		for len(open) > 0 {
-			best, cost := b.cheapest(open, most, out.blocks, at)
+			best, cost := b.cheapest(open, few, left, out.blocks, at)
 			if best < 0 {
 				return
 			}
-			most, left = most-cost, left-cost
-			out.take(open[best])
+			left -= cost
+			out.take(open[best], few)
 			open = slices.Delete(open, best, best+1)
 		}
 	}
-	fit(left)
-	for i := range open {
-		open[i].blocks = firstBlocks
-	}
-	fit(left)
+	fit(false)
+	fit(true)
 	if len(out.Claims) == 0 && len(open) > 0 { // it narrows one
-		best, _ := b.cheapest(open, math.MaxInt64, nil, at)
-		out.take(open[best])
+		best, _ := b.cheapest(open, true, math.MaxInt64, nil, at)
+		out.take(open[best], true)
 		open = slices.Delete(open, best, best+1)
 	}
 	return out, open
 }
 
-// cheapest is the place of the claim that adds least to the cost of others, of those that add no
-// more than most; -1 where none does.
-func (b *Budget) cheapest(open []need, most time.Duration, have map[result.Cell]int, at clock) (best int, cost time.Duration) {
+// cheapest is the place of the claim whose verdict adds least to the cost of others, of those that
+// add no more than most, and what it adds; -1 where none does. With few, a few blocks may not add
+// more.
+func (b *Budget) cheapest(open []need, few bool, most time.Duration, have map[result.Cell]int, at clock) (best int, adds time.Duration) {
 	best = -1
+	var least time.Duration
 	for i, x := range open {
-		if c := b.cost(x, have, at); c <= most && (best < 0 || x.before(open[best], c, cost)) {
-			best, cost = i, c
+		whole := b.cost(x, have, at)
+		c := whole
+		if few {
+			c = b.cost(x.few(), have, at)
+		}
+		if c <= most && (best < 0 || x.before(open[best], whole, least)) {
+			best, least, adds = i, whole, c
 		}
 	}
-	return best, cost
+	return best, adds
 }
 
-// take adds a claim.
-func (s *Spending) take(x need) {
+// take adds a claim, or a few blocks of it.
+func (s *Spending) take(x need, few bool) {
+	if few {
+		x = x.few()
+	}
 	s.Claims = append(s.Claims, x.claim)
 	for _, c := range x.cells {
 		s.blocks[c] = max(s.blocks[c], x.blocks)
@@ -151,6 +161,12 @@ type need struct {
 	cells  []result.Cell
 	blocks int
 	rank   int
+}
+
+// few is a claim with a few blocks of what it needs.
+func (x need) few() need {
+	x.blocks = min(x.blocks, firstBlocks)
+	return x
 }
 
 // before reports whether a claim is measured before another, by what each adds to the cost.
@@ -171,9 +187,9 @@ const (
 func (b *Budget) open(samples []result.Sample) ([]need, clock) {
 	r := b.paper.resultsOf(samples, b.opt)
 	r.Cut = true
-	var verdicts []Verdict
+	var cases []*resolver
 	if len(samples) > 0 {
-		verdicts = Verdicts(b.paper, r)
+		cases = b.paper.askedAll(r)
 	}
 	var open []need
 	for i, x := range b.prospects {
@@ -182,9 +198,7 @@ func (b *Budget) open(samples []result.Sample) ([]need, clock) {
 		}
 		one := need{at: i, claim: x.Claim, cells: x.Cells, blocks: firstBlocks}
 		if len(r.Untaken) > 0 {
-			one.cells = b.paper.comparedOf(i, func(c result.Cell, metric string) bool {
-				return b.testbed.Lacks(c, metric) == "" && len(r.Untaken[c.Profile]) == 0
-			})
+			one.cells = b.cellsWithout(r.Untaken)[i]
 		}
 		if !x.Claim.Counts() {
 			one.rank += rankNoFinding
@@ -192,7 +206,7 @@ func (b *Budget) open(samples []result.Sample) ([]need, clock) {
 		if x.Part {
 			one.rank += rankPart
 		}
-		if verdicts != nil && !one.after(verdicts[i]) || len(one.cells) == 0 {
+		if cases != nil && !one.after(cases[i]) || len(one.cells) == 0 {
 			continue
 		}
 		open = append(open, one)
@@ -200,8 +214,25 @@ func (b *Budget) open(samples []result.Sample) ([]need, clock) {
 	return open, b.clock(samples)
 }
 
-// after says what a claim still needs after a verdict, and whether it is open.
-func (x *need) after(v Verdict) bool {
+// cellsWithout are the cells of each claim's pairs without those of profiles that did not take
+// effect.
+func (b *Budget) cellsWithout(untaken map[string][]string) [][]result.Cell {
+	key := strings.Join(slices.Sorted(maps.Keys(untaken)), " ")
+	if b.inForce[key] == nil {
+		for i := range b.prospects {
+			b.inForce[key] = append(b.inForce[key], b.paper.comparedOf(i, func(c result.Cell, metric string) bool {
+				return b.testbed.Lacks(c, metric) == "" && len(untaken[c.Profile]) == 0
+			}))
+		}
+	}
+	return b.inForce[key]
+}
+
+// after says what a claim still needs after its verdict, and whether it is open. It makes room when
+// it is decided at openConfidence. Where it is decided at none, what it needs is what its last verdict
+// does, which is not one of many.
+func (x *need) after(of *resolver) bool {
+	v := of.judged(openConfidence)
 	switch v.Outcome {
 	case NotMeasured:
 		return true
@@ -215,6 +246,9 @@ func (x *need) after(v Verdict) bool {
 	fewest := firstBlocks
 	for _, p := range v.Pairs {
 		fewest = min(fewest, p.Value.N)
+	}
+	if last := of.judged(of.confidence()); last.Outcome == Undecided {
+		v = last
 	}
 	switch {
 	case fewest < firstBlocks: // as many as it had not, for each pair

@@ -188,3 +188,53 @@ func TestManyLooks(t *testing.T) {
 		t.Errorf("%.1f %% of runs decide falsely, want at most 5 %%", 100*share)
 	}
 }
+
+// TestManyLooksWithOthers: so it is where claims' spreads are estimated together with those of others.
+func TestManyLooksWithOthers(t *testing.T) {
+	labtest.Slow(t)
+	const runs, contrasts, blocks = 25, 60, 60
+	for name, spread := range map[string]func(*rand.Rand) float64{
+		"alike":            func(*rand.Rand) float64 { return 0.1 },
+		"one in ten wider": func(r *rand.Rand) float64 { return map[bool]float64{true: 0.5, false: 0.1}[r.IntN(10) == 0] },
+		"all different":    func(r *rand.Rand) float64 { return 0.1 * math.Exp(0.6*r.NormFloat64()) },
+	} {
+		r := rand.New(rand.NewPCG(3, blocks))
+		wrong := 0
+		for range runs {
+			var ms [contrasts]estimate.Moments
+			var sds, sums, squares [contrasts]float64
+			var decided [contrasts]bool
+			for i := range sds {
+				sds[i] = spread(r)
+			}
+			for n := 1; n <= blocks; n++ {
+				for i := range ms {
+					v := sds[i] * r.NormFloat64()
+					sums[i], squares[i] = sums[i]+v, squares[i]+v*v
+					ms[i] = estimate.Moments{N: n, Mean: sums[i] / float64(n)}
+					if n > 1 {
+						ms[i].SD = math.Sqrt((squares[i] - sums[i]*ms[i].Mean) / float64(n-1))
+					}
+				}
+				if n < firstBlocks {
+					continue
+				}
+				prior := estimate.PriorOf(ms[:])
+				for i, m := range ms {
+					j := decision{confidence: openConfidence, comparisons: []comparison{{bounds: bounds{holdLow: 1, holdHigh: math.Inf(1), failLow: 1, failHigh: math.Inf(1)}, moments: m, prior: prior}}}
+					decided[i] = decided[i] || j.verdict(0) != Undecided
+				}
+			}
+			for _, is := range decided {
+				if is {
+					wrong++
+				}
+			}
+		}
+		share := float64(wrong) / (runs * contrasts)
+		t.Logf("%s: %.1f %%", name, 100*share)
+		if share > 0.05 {
+			t.Errorf("%s: %.1f %% of claims are decided falsely, want at most 5 %%", name, 100*share)
+		}
+	}
+}

@@ -83,7 +83,7 @@ func verdictPairs(r paper.Reproduction, narrow bool) []page.Element {
 // judgedWords say how claims are judged.
 func judgedWords(r paper.Reproduction) []string {
 	return []string{
-		fmt.Sprintf("Each pair of cells is compared inside blocks: the mean of the logarithms of left / right, with Student's interval at %g %%. Where a claim is about a difference, it is the mean of left minus right.", 100*r.Confidence),
+		fmt.Sprintf("Each pair of cells is compared inside blocks: the mean of the logarithms of left / right, with Student's interval at %g %%. Where at least 20 pairs of one kind were compared, in three blocks or more, the variance of each is a mean of its own and theirs. Where a claim is about a difference, it is the mean of left minus right.", 100*r.Confidence),
 		"Reproduced: every pair's interval shows what is claimed. Reproduced in part: all that could be measured shows it, and the rest needs what this testbed lacks. Contradicted: a pair's interval, corrected for the number of pairs, shows the opposite, or a difference below 3 % where one is claimed. Undecided: neither. Not measurable here: there is nothing to compare, for the reason that is given. Only findings and numbers of the study count; questions, related work and settings are shown.",
 		fmt.Sprintf("Each claim is judged on its own: of the decided ones, at most about %.0f in 100 are expected to be wrong by chance.", 100*(1-r.Confidence)),
 		"Absolute values are shown and not judged: machines differ. In brackets: the share of the row marked = 100 %.",

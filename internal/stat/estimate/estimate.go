@@ -27,6 +27,8 @@ type Method string
 const (
 	// GeometricMean: with a t interval on the logarithms.
 	GeometricMean Method = "geometric mean, t interval on the logs"
+	// ModeratedMean: a GeometricMean whose spread is also that of like contrasts (Prior).
+	ModeratedMean Method = "geometric mean, moderated t interval on the logs"
 	// ArithmeticMean: with a t interval.
 	ArithmeticMean Method = "arithmetic mean, t interval"
 	// Median: with an exact order-statistic interval.

@@ -47,11 +47,7 @@ func (m Moments) halfwidth(quantile float64) float64 {
 
 // Interval is Student's for the mean at a confidence. There is none below two values.
 func (m Moments) Interval(confidence float64) (low, high float64, ok bool) {
-	if m.N < 2 {
-		return 0, 0, false
-	}
-	h := m.halfwidth(TQuantile(float64(m.N-1), 1-(1-confidence)/2))
-	return m.Mean - h, m.Mean + h, true
+	return m.IntervalWith(Prior{}, confidence)
 }
 
 // GeometricMean is exp of the mean of logs, with exp of its t interval. An
