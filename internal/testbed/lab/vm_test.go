@@ -21,9 +21,10 @@ func featuresInVM() []string {
 func inVM(f netns.Feature) bool { return slices.Contains(featuresInVM(), f.Name) }
 
 // testsOfFeatures are one test for each of featuresInVM: those of links, of flowtables, of
-// encryption, of service proxies, and of the first network that needs the feature.
+// encryption, of service proxies, and of the first network that needs the feature. OVN has the
+// kernel's Open vSwitch nowhere else.
 func testsOfFeatures() []string {
-	all := []string{"^TestEncryption$/^wireguard$", "^TestAggregatedLink", "^TestFibreDelays$", "^TestFlowtable$"}
+	all := []string{"^TestEncryption$/^wireguard$", "^TestAggregatedLink", "^TestFibreDelays$", "^TestFlowtable$", "^TestPodsReachEachOther$/^" + vmName(ovnName) + "$"}
 	for _, p := range catalog.ServiceProxies() {
 		if p.Family == "" && slices.ContainsFunc(p.Needs, inVM) {
 			all = append(all, "^TestAServiceReachesAllItsBackends$/^"+p.Name+"$")
@@ -45,11 +46,8 @@ func testsOfFeatures() []string {
 // go through all networks and service proxies, for those that need one of the
 // features.
 func testsInVM() []string {
-	all := append(testsOfFeatures(), "^TestEncryption$/^ipsec$", "^TestOVS", "^TestSockmap$/^"+vmName(sockmapByOVS)+"$")
+	all := append(testsOfFeatures(), "^TestEncryption$/^ipsec$", "^TestOVS", "^TestOVN", "^TestKubeOVN", "^TestSockmap$/^"+vmName(sockmapByOVS)+"$")
 	for _, p := range catalog.ServiceProxies() {
-		if p.Name == "ovn" {
-			continue // as its networks
-		}
 		if p.Family != "" { // its first network shows it, in a minute
 			all = append(all, "^TestAServiceReachesAllItsBackends$/^"+p.Name+"$/^"+vmName(familyOf(p)[0])+"$")
 			continue
@@ -76,8 +74,7 @@ func testsInVM() []string {
 // networksInVM are those that need one of the features.
 func networksInVM() []network.Network {
 	return slices.DeleteFunc(catalog.List(), func(n network.Network) bool {
-		// The tests of OVN have not finished under emulation yet.
-		return !slices.ContainsFunc(n.Needs, inVM) || strings.HasPrefix(n.Name, "ovn/")
+		return !slices.ContainsFunc(n.Needs, inVM)
 	})
 }
 
