@@ -50,7 +50,7 @@ func (r *run) schedule(tries []*slicedTry) time.Duration {
 				continue // it has fewer slices than there are rounds
 			}
 			cell := t.sample.Cell
-			leadIn, length := workload.SliceOf(r.Sampling.Slice(), t.opened, stream(cell) && shaped(cell))
+			leadIn, length := workload.SliceOf(r.Sampling.Slice(), t.opened, fillsLink(cell))
 			if len(t.turns) == 0 {
 				leadIn = workload.WarmupOf(workload.NativeTest(cell.Workload), leadIn)
 			}
@@ -71,9 +71,12 @@ func drainBefore(c result.Cell) (drain time.Duration) {
 	if parallel(c) > 1 && stream(c) {
 		drain = parallel(c) * streamDrain
 	}
-	if rate, ok := buildable.LinkRate(c.Link); ok && fillsBuffers(c) {
+	if fillsLink(c) {
+		drain += shapedDrain
+	}
+	if rate, ok := buildable.LinkRate(c.Link); ok && workload.NativeTest(c.Workload) == traffic.TCPStream {
 		const bits = 8 * sendBuffer
-		drain += shapedDrain + time.Duration(bits/rate*float64(time.Second))
+		drain += time.Duration(bits / rate * float64(time.Second))
 	}
 	return drain
 }
@@ -88,13 +91,11 @@ func parallel(c result.Cell) time.Duration {
 	return time.Duration(n)
 }
 
-// fillsBuffers reports whether a cell's traffic leaves buffers full at the end of a slice: that of
-// a lab's link, which holds what the link carries in 10 ms (internal/testbed/lab/wire), and that of
-// the sender, whose bound (net.ipv4.tcp_wmem) is 4 MiB or, with some profiles, 16 MiB. Datagrams
-// wait in a socket's buffer of a few hundred KiB.
-func fillsBuffers(c result.Cell) bool {
-	return workload.NativeTest(c.Workload) == traffic.TCPStream && shaped(c)
-}
+// fillsLink reports whether a cell's traffic leaves buffers full at the end of a slice: that of
+// a lab's link, which holds what the link carries in 10 ms (internal/testbed/lab/wire), and with TCP
+// that of the sender, whose bound (net.ipv4.tcp_wmem) is 4 MiB or, with some profiles, 16 MiB.
+// Datagrams wait in a socket's buffer of a few hundred KiB.
+func fillsLink(c result.Cell) bool { return stream(c) && shaped(c) }
 
 // drainAfter is the time that is left after a slice of a cell. How full a slice leaves its buffers
 // varies, and so do the turns of parallel streams: in one run, one slice in ten of a second block
@@ -105,7 +106,7 @@ func (r *run) drainAfter(c result.Cell) time.Duration {
 		return drainBefore(c)
 	}
 	least := time.Duration(0)
-	if fillsBuffers(c) {
+	if fillsLink(c) {
 		least = shapedDrain
 	}
 	if n := parallel(c); n > 1 && stream(c) {
@@ -128,7 +129,7 @@ func SlicedTime(s campaign.Sampling, c result.Cell) time.Duration {
 	if s.Slice() <= 0 || !workload.Sliceable(c) {
 		return 0
 	}
-	leadIn, length := workload.SliceOf(s.Slice(), 0, stream(c) && shaped(c))
+	leadIn, length := workload.SliceOf(s.Slice(), 0, fillsLink(c))
 	all := time.Duration(cmp.Or(s.Slices, firstSlices)) * (leadIn + length + drainBefore(c) + betweenSlices)
 	all += workload.WarmupOf(workload.NativeTest(c.Workload), leadIn) - leadIn + slicedOverhead
 	if s.Explain() > 0 {

@@ -78,7 +78,7 @@ func TestSlicedTime(t *testing.T) {
 }
 
 // TestBuffersDrain: after a stream that fills a shaped link the next slice waits for the buffers of
-// the link and of the sender, also where the slices before left them nearly empty.
+// the link and, with TCP, of the sender, also where the slices before left them nearly empty.
 func TestBuffersDrain(t *testing.T) {
 	r := &run{Options: Options{Sampling: campaign.Sampling{SliceSeconds: 0.02, Slices: 3}}, drains: map[result.Cell]time.Duration{}}
 	stream := func(link string, streams int) result.Cell {
@@ -97,7 +97,9 @@ func TestBuffersDrain(t *testing.T) {
 		{stream("10-gigabit", 4), 20 * ms, 74 * ms, 76 * ms},
 		{stream("unshaped", 1), 1 * ms, 1 * ms, 3 * ms},
 		{stream("unshaped", 3), 10 * ms, 48 * ms, 50 * ms},
-		{result.Cell{Workload: "udp_stream", Link: "1-gigabit", MessageBytes: 1400, Streams: 1}, 0, 2 * ms, 5 * ms},
+		{result.Cell{Workload: "udp_stream", Link: "1-gigabit", MessageBytes: 1400, Streams: 1}, 0, 12 * ms, 15 * ms},
+		{result.Cell{Workload: "udp_stream", Link: "10-gigabit", MessageBytes: 9000, Streams: 1}, 3 * ms, 10 * ms, 12 * ms},
+		{result.Cell{Workload: "udp_rr", Link: "10-gigabit", MessageBytes: 9000, Streams: 1}, 0, 2 * ms, 4 * ms},
 	} {
 		if clear(r.drains); x.drained > 0 {
 			r.drains[x.cell] = x.drained
