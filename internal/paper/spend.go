@@ -44,6 +44,7 @@ type Budget struct {
 // Budget gives the budget of a run whose blocks may take a time on a testbed. opt are the options
 // of the analysis.
 func (p Paper) Budget(all time.Duration, t Testbed, opt dataset.Options) *Budget {
+	t.Cost = once(t.Cost)
 	b := &Budget{paper: p, testbed: t, time: all, opt: opt, prospects: p.Prospects(t), without: map[int]bool{}, inForce: map[string][][]result.Cell{}}
 	open, at := b.open(nil)
 	_, rest := b.choose(open, candidateTimes*all, at)
@@ -51,6 +52,20 @@ func (p Paper) Budget(all time.Duration, t Testbed, opt dataset.Options) *Budget
 		b.without[x.at] = true
 	}
 	return b
+}
+
+// once asks for the cost of each cell once: choosing asks for it a hundred thousand times, while
+// nothing is measured.
+func once(cost func(result.Cell) time.Duration) func(result.Cell) time.Duration {
+	known := map[result.Cell]time.Duration{}
+	return func(c result.Cell) time.Duration {
+		d, is := known[c]
+		if !is {
+			d = cost(c)
+			known[c] = d
+		}
+		return d
+	}
 }
 
 // Cells are those of all claims that may be measured, in the order of the plan. The time may be
