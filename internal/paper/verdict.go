@@ -96,7 +96,7 @@ func Verdicts(p Paper, r *Results) []Verdict {
 	cases := p.askedAll(r)
 	out := make([]Verdict, len(cases))
 	for i, of := range cases {
-		out[i] = of.judged(r.confidence())
+		out[i] = of.judged()
 	}
 	return out
 }
@@ -124,7 +124,7 @@ func (p Paper) askedAll(r *Results) []*resolver {
 
 // judge judges a claim on its own.
 func judge(common Selector, claim Claim, results *Results, out left) Verdict {
-	return asked(common, claim, results, out).judged(results.confidence())
+	return asked(common, claim, results, out).judged()
 }
 
 // asked makes the comparisons of a claim in results of which a time budget left out a part.
@@ -141,9 +141,9 @@ func asked(common Selector, claim Claim, results *Results, out left) *resolver {
 	return r
 }
 
-// judged is the verdict on the comparisons of a claim at a confidence.
-func (r *resolver) judged(confidence float64) Verdict {
-	v := r.verdict(confidence)
+// judged is the verdict on the comparisons of a claim.
+func (r *resolver) judged() Verdict {
+	v := r.verdict()
 	if r.out.cut && !v.Outcome.Compared() {
 		v.without(r.out.some)
 	}
@@ -151,7 +151,7 @@ func (r *resolver) judged(confidence float64) Verdict {
 }
 
 // verdict is that on what was compared.
-func (r *resolver) verdict(confidence float64) Verdict {
+func (r *resolver) verdict() Verdict {
 	v := Verdict{Claim: r.claim}
 	if r.claim.NotYet != "" {
 		v.Outcome, v.Missing = NotMeasurable, []Missing{{What: "not yet", Why: r.claim.NotYet}}
@@ -169,7 +169,7 @@ func (r *resolver) verdict(confidence float64) Verdict {
 		v.without(len(v.Missing) > 0 && v.Missing[0].leftOut()) // and so are all after it
 		return v
 	}
-	j := decision{comparisons: r.comparisons, confidence: confidence, enough: r.claim.Holds, lost: r.lost, uncounted: r.uncounted && r.lost > 0}
+	j := decision{comparisons: r.comparisons, confidence: r.confidence(), enough: r.claim.Holds, lost: r.lost, uncounted: r.uncounted && r.lost > 0}
 	j.lacking = !slices.ContainsFunc(v.Missing, func(m Missing) bool { return !m.lacking() })
 	v.Outcome = j.verdict(0)
 	for _, c := range r.comparisons {

@@ -134,11 +134,11 @@ func (o OVS) Start(ctx context.Context) error {
 	return o.daemon("ovs-vswitchd", o.Socket())
 }
 
-// ovsCountsCPUs is how long after the machine has booted ovs-vswitchd is started at the earliest. It
-// counts the processors once 10 s of the monotonic clock have passed since it last did, which is
-// at 0 (count_cpu_cores in lib/ovs-thread.c, Open vSwitch 2.16 and later). One that starts before has
-// no thread for packets without a flow until then, and with the kernel's datapath it loses all such
-// packets for good (Open vSwitch 3.1.0, Linux 6.1: "missed:50 lost:50" in dpctl/show).
+// ovsCountsCPUs is how long after the machine has booted ovs-vswitchd is started at the earliest. In a
+// machine that booted less than 10 s ago it counts no processors, and so has no thread for packets
+// without a flow ("Overriding n-handler-threads to 0" in its log, and 2 once these 10 s are over).
+// With the kernel's datapath it then loses all such packets for good (Open vSwitch 3.1.0, Linux 6.1:
+// "missed:50 lost:50" in dpctl/show).
 const ovsCountsCPUs = 11 * time.Second
 
 // Socket is the database of the switch, as ovs-vsctl names it.

@@ -24,7 +24,8 @@ const (
 	// mostPriorDOF bounds what others may say of a contrast.
 	mostPriorDOF = 8
 	// fewestOwn is how many blocks a contrast has at least for a prior to count. With two, intervals
-	// that are to miss the truth in 1 of 300 cases missed it in 4 (TestModeratedCoverage, with n = 2).
+	// that are to miss the truth in 1 of 300 cases missed it in up to 4, as simulated in
+	// TestModeratedCoverage with two blocks.
 	fewestOwn = 3
 )
 
