@@ -7,9 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -67,6 +65,9 @@ type Options struct {
 	KeepGoing bool
 	// StoppingRule ends cells early; nil: every cell is measured in every block.
 	StoppingRule StoppingRule
+	// OnlyOpen leaves out a baseline that needs no more by the rule; otherwise it is measured as
+	// long as a cell that is compared with it.
+	OnlyOpen bool
 	// Settled is what the summary says where the rule leaves no cell; "": that of a campaign whose
 	// efficiencies are known well enough.
 	Settled string
@@ -156,10 +157,9 @@ type run struct {
 	cannot map[result.Cell]bool
 	// spread is by how much a cell's slices differ in the first block, as a share,
 	// drains the longest that one took beyond its length.
-	spread map[result.Cell]float64
-	// mostExplained is how many blocks may have explaining windows.
-	mostExplained int
-	drains        map[result.Cell]time.Duration
+	spread     map[result.Cell]float64
+	drains     map[result.Cell]time.Duration
+	explaining explaining
 	// retired are the cells that need no more samples: settled or unsupported.
 	// A settled baseline is still measured with the cells that are compared with it; an
 	// unsupported cell never is.
@@ -185,7 +185,7 @@ type run struct {
 }
 
 func newRun(o Options) *run {
-	return &run{Options: o, mostExplained: math.MaxInt, spread: map[result.Cell]float64{}, drains: map[result.Cell]time.Duration{}, retired: map[result.Cell]bool{}, unsupported: map[result.Cell]bool{},
+	return &run{Options: o, spread: map[result.Cell]float64{}, drains: map[result.Cell]time.Duration{}, retired: map[result.Cell]bool{}, unsupported: map[result.Cell]bool{},
 		cannot: map[result.Cell]bool{}, slots: map[string]slotState{}, tools: map[string]map[string]string{}}
 }
 
@@ -236,7 +236,7 @@ func (r *run) summary(env result.Environment) Summary {
 // a resumed run takes those of the run before.
 func (r *run) blocks(ctx context.Context) error {
 	begin := time.Now()
-	r.boundExplaining()
+	r.explaining = explaining{}
 	r.settle(0)
 	for n := 1; n <= r.Plan.MaxBlocks; n++ {
 		slots := r.block(n)
@@ -247,6 +247,7 @@ func (r *run) blocks(ctx context.Context) error {
 			}
 			return nil
 		}
+		r.decideExplaining(n, slots)
 		todo := r.remaining(slots)
 		if len(todo) > 0 && r.overBudget(n, len(todo), begin) {
 			r.stopped = fmt.Sprintf("the time budget of %g s is used up", r.Sampling.MaxSeconds)
@@ -311,7 +312,10 @@ func (r *run) settle(n int) {
 // block is what block n asks for of the cells that are still measured.
 func (r *run) block(n int) []plan.Slot {
 	slots := r.Plan.Block(n, func(cell int) bool { return !r.retired[r.Plan.Cells[cell]] })
-	return slices.DeleteFunc(slots, func(s plan.Slot) bool { return r.unsupported[s.Cell] || !r.of.has(s.Cell) })
+	return slices.DeleteFunc(slots, func(s plan.Slot) bool {
+		left := r.OnlyOpen && r.retired[s.Cell] && s.Cell.IsBaseline() && s.Round == 0
+		return left || r.unsupported[s.Cell] || !r.of.has(s.Cell)
+	})
 }
 
 // planned is the number of samples still to come in the given blocks, if no
@@ -329,72 +333,4 @@ func (r *run) planned(from, to int) int {
 		n += (to - fresh + 1) * len(r.block(fresh))
 	}
 	return n
-}
-
-// ElsewhereError refuses to add samples to those of another environment.
-type ElsewhereError struct {
-	// Differs names what is different, "CPU: A → B".
-	Differs []string
-}
-
-func (e *ElsewhereError) Error() string {
-	return "this is not where the recorded samples were measured: " + strings.Join(e.Differs, "; ")
-}
-
-// goOn makes env that of a run that goes on: it began when the first one did,
-// and what has changed since then is reported like any change in mid-campaign.
-func goOn(env *result.Environment, first result.Environment) {
-	env.Started = first.Started
-	for _, c := range append(first.Changed, result.ChangedSettings(first, *env)...) {
-		if !slices.Contains(env.Changed, c) {
-			env.Changed = append(env.Changed, c)
-		}
-	}
-}
-
-// environmentTries is how often a testbed is asked for its environment at the end,
-// environmentPause the time between two of them.
-const (
-	environmentTries = 3
-	environmentPause = time.Second
-)
-
-// closeEnvironment reads the environment again: settings that changed during
-// the campaign are a warning of every comparison in it.
-//
-// A testbed that does not answer then fails no run whose samples are all there: it
-// is asked again, and at last what is unknown is recorded as such.
-func (r *run) closeEnvironment(ctx context.Context, env *result.Environment) error {
-	after, err := r.Testbed.Environment(ctx)
-	for try := 1; try < environmentTries && err != nil && !isLost(err) && ctx.Err() == nil; try++ {
-		select {
-		case <-time.After(environmentPause):
-		case <-ctx.Done():
-		}
-		after, err = r.Testbed.Environment(ctx)
-	}
-	switch {
-	case ctx.Err() != nil || isLost(err) && !r.KeepGoing:
-		if err == nil {
-			err = context.Cause(ctx)
-		}
-		return fmt.Errorf("describe the testbed at the end: %w", err)
-	case err != nil:
-		r.missing(fmt.Sprintf("whether settings changed during the campaign: %v", err))
-	default:
-		after.Version = env.Version
-		if r.of.number() > 1 {
-			for name, p := range after.Places {
-				if _, have := env.Places[name]; !have {
-					env.Places[name] = p
-				}
-			}
-		}
-		env.Changed = append(env.Changed, result.ChangedSettings(*env, after)...)
-		if r.of.number() > 1 { // what was built later did not exist at the beginning
-			env.Places, env.Networks, env.Clusters = after.Places, after.Networks, after.Clusters
-		}
-	}
-	env.Finished, env.Absent, env.Profiles = time.Now().UTC(), r.absent, after.Profiles
-	return r.Store.WriteJSON(result.EnvironmentFile, env)
 }

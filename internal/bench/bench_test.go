@@ -323,6 +323,26 @@ func TestSettledCellsAreDroppedAndTheirBaselineStays(t *testing.T) {
 	}
 }
 
+// Where a rule compares any cells with each other, it says of a baseline too whether it is needed.
+func TestOnlyOpenLeavesOutBaselines(t *testing.T) {
+	fake, store := newLoopback(t), &memory{}
+	o := options(t, fake, store)
+	o.OnlyOpen = true
+	rule := fixed{}
+	for _, c := range o.Plan.Cells {
+		rule[c] = c.Network != "macvlan"
+	}
+	o.StoppingRule = rule
+	if _, err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range store.records {
+		if s.Block == 3 && s.Cell.Network != "macvlan" {
+			t.Errorf("block 3 measured %s", s.Cell.Describe())
+		}
+	}
+}
+
 // Whatever prefix of a run is on the disk, the resumed run measures the rest of
 // it: the finished set is exactly the plan, none twice, none lost.
 func TestResumeFromEveryPrefix(t *testing.T) {

@@ -3,6 +3,8 @@ package bench
 import (
 	"math"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // A campaign may have a time budget (sampling.max_seconds). It bounds the number of slices,
@@ -43,7 +45,7 @@ func (r *run) slicesInBudget() float64 {
 	}
 	blocks := min(max(blocksInBudget, r.Plan.MinBlocks), max(1, r.Plan.MaxBlocks))
 	every := max(1, r.Sampling.ExplainEvery)
-	explained := min((blocks+every-1)/every, r.mostExplained)
+	explained := min((blocks+every-1)/every, max(1, r.mostWindows()/max(1, r.slicedCells())))
 	one, two := r.Sampling, r.Sampling
 	one.Slices, two.Slices = 1, 2
 	one.ExplainSeconds, two.ExplainSeconds = 0, 0
@@ -67,19 +69,46 @@ func (r *run) slicesInBudget() float64 {
 	return (block - rest.Seconds()) / max(slice, time.Nanosecond).Seconds()
 }
 
-// boundExplaining keeps explaining windows within their share of the time budget: they tell
-// where a cost arises, and the other blocks tell what it is. The first block always has them.
-func (r *run) boundExplaining() {
-	r.mostExplained = math.MaxInt
-	cells := 0
+// slicedCells is how many cells of the present group have sliced samples.
+func (r *run) slicedCells() int {
+	n := 0
 	for _, c := range r.Plan.Cells {
 		if !r.unsupported[c] && r.of.has(c) && SlicedTime(r.Sampling, c) > 0 {
-			cells++
+			n++
 		}
 	}
-	if r.Sampling.MaxSeconds <= 0 || r.Sampling.Explain() <= 0 || cells == 0 {
-		return
+	return n
+}
+
+// explaining is whether the present block has explaining windows, and how many the blocks up to it
+// have.
+type explaining struct {
+	now     bool
+	windows int
+}
+
+// decideExplaining says whether the samples of a block have explaining windows: every so many
+// blocks, as long as these windows keep within their share of the time budget. They tell where a
+// cost arises, and the other blocks tell what it is. The first block always has them. Slots are
+// all of the block, recorded or not, so that a resumed run decides as the one before.
+func (r *run) decideExplaining(block int, slots []plan.Slot) {
+	windows := 0
+	for _, s := range slots {
+		if SlicedTime(r.Sampling, s.Cell) > 0 {
+			windows++
+		}
 	}
-	one := float64(cells) * explainTime(r.Sampling).Seconds()
-	r.mostExplained = max(1, int(explainShare*r.Sampling.MaxSeconds/float64(r.of.number())/one))
+	r.explaining.now = r.Sampling.Explain() > 0 && !r.noProbes() && (block-1)%max(1, r.Sampling.ExplainEvery) == 0 &&
+		(block == 1 || r.explaining.windows+windows <= r.mostWindows())
+	if r.explaining.now {
+		r.explaining.windows += windows
+	}
+}
+
+// mostWindows is how many explaining windows a group's share of the time budget holds.
+func (r *run) mostWindows() int {
+	if r.Sampling.MaxSeconds <= 0 || r.Sampling.Explain() <= 0 {
+		return math.MaxInt
+	}
+	return int(explainShare * r.Sampling.MaxSeconds / float64(r.of.number()) / explainTime(r.Sampling).Seconds())
 }

@@ -49,22 +49,29 @@ func TestExplainingInBudget(t *testing.T) {
 	const windows = 18 * 0.75 // seconds of one block
 	for name, c := range map[string]struct {
 		maxSeconds float64
+		left       int   // cells after the first block
 		want       []int // blocks of the first 20
 	}{
-		"no budget":      {0, []int{1, 9, 17}},
-		"the quickstart": {86, []int{1, 9}},
-		"one":            {6*windows - 1, []int{1}},
-		"less than one":  {5, []int{1}},
+		"no budget":                   {0, 18, []int{1, 9, 17}},
+		"the quickstart":              {86, 18, []int{1, 9}},
+		"one":                         {6*windows - 1, 18, []int{1}},
+		"less than one":               {5, 18, []int{1}},
+		"most cells are decided soon": {6*windows - 1, 6, []int{1, 9, 17}},
 	} {
 		r := newRun(Options{Sampling: sampling})
 		r.Sampling.MaxSeconds = c.maxSeconds
 		for i := range 18 {
 			r.Plan.Cells = append(r.Plan.Cells, result.Cell{Workload: "tcp_rr", Link: "unshaped", MessageBytes: 64, Streams: 1, MTU: i})
 		}
-		r.boundExplaining()
 		var got []int
 		for block := 1; block <= 20; block++ {
-			if r.explains(block) {
+			var slots []plan.Slot
+			for i, cell := range r.Plan.Cells {
+				if block == 1 || i < c.left {
+					slots = append(slots, plan.Slot{Block: block, Cell: cell})
+				}
+			}
+			if r.decideExplaining(block, slots); r.explaining.now {
 				got = append(got, block)
 			}
 		}

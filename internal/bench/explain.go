@@ -17,12 +17,6 @@ func explainTime(s campaign.Sampling) time.Duration {
 
 func explainWarmup(s campaign.Sampling) time.Duration { return min(s.Warmup(), s.Explain()/2) }
 
-// explains reports whether the samples of a block have explaining windows.
-func (r *run) explains(block int) bool {
-	every := max(1, r.Sampling.ExplainEvery)
-	return r.Sampling.Explain() > 0 && !r.noProbes() && (block-1)%every == 0 && (block-1)/every < r.mostExplained
-}
-
 // explainBatch reads the probes in a window of each sample's traffic apart from its
 // slices. A window that fails leaves the sample without probes, and says so.
 func (r *run) explainBatch(ctx context.Context, tries []*slicedTry) {

@@ -130,7 +130,7 @@ func SlicedTime(s campaign.Sampling, c result.Cell) time.Duration {
 		return 0
 	}
 	leadIn, length := workload.SliceOf(s.Slice(), 0, fillsLink(c))
-	all := time.Duration(cmp.Or(s.Slices, firstSlices)) * (leadIn + length + drainBefore(c) + betweenSlices)
+	all := time.Duration(slicesFor(s, c, cmp.Or(s.Slices, firstSlices))) * (leadIn + length + drainBefore(c) + betweenSlices)
 	all += workload.WarmupOf(workload.NativeTest(c.Workload), leadIn) - leadIn + slicedOverhead
 	if s.Explain() > 0 {
 		every := max(1, s.ExplainEvery)
@@ -156,6 +156,16 @@ func (r *run) batchKey(first plan.Slot) (key [32]byte) {
 // the records of the first block alone, so that a resumed run takes the same. A time budget
 // bounds it: more blocks of fewer slices give a narrower interval than few long blocks.
 func (r *run) slicesOf(slot plan.Slot) int {
+	return slicesFor(r.Sampling, slot.Cell, r.slicesByNoise(slot))
+}
+
+// slicesFor is a number of slices of a cell, or as many as its campaign asks for in seconds.
+func slicesFor(s campaign.Sampling, c result.Cell, n int) int {
+	_, length := workload.SliceOf(s.Slice(), 0, fillsLink(c))
+	return max(n, int(math.Ceil(s.SlicedSeconds/length.Seconds()-1e-9)))
+}
+
+func (r *run) slicesByNoise(slot plan.Slot) int {
 	if r.Sampling.Slices > 0 {
 		return r.Sampling.Slices
 	}

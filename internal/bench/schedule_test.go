@@ -112,3 +112,23 @@ func TestBuffersDrain(t *testing.T) {
 		}
 	}
 }
+
+// A sample has as many slices as the campaign asks for in seconds: those of a shaped link are longer.
+func TestSlicesBySeconds(t *testing.T) {
+	for _, c := range []struct {
+		slices  int
+		seconds float64
+		link    string
+		test    string
+		want    int
+	}{
+		{2, 0.08, "unshaped", "tcp_rr", 4}, {2, 0.08, "10-gigabit", "tcp_rr", 4}, {2, 0.08, "10-gigabit", "tcp_stream", 2},
+		{2, 0.07, "unshaped", "tcp_rr", 4}, {6, 0.08, "unshaped", "tcp_rr", 6}, {0, 0.4, "unshaped", "tcp_rr", 20}, {2, 0, "unshaped", "tcp_rr", 2},
+	} {
+		cell := result.Cell{Workload: c.test, Link: c.link, MessageBytes: 64, Streams: 1}
+		r := newRun(Options{Sampling: campaign.Sampling{SliceSeconds: 0.02, Slices: c.slices, SlicedSeconds: c.seconds}})
+		if got := r.slicesOf(plan.Slot{Block: 1, Cell: cell}); got != c.want {
+			t.Errorf("%+v: %d slices", c, got)
+		}
+	}
+}

@@ -90,14 +90,13 @@ func (r *run) batch(ctx context.Context, slots []plan.Slot) error {
 		for i, slot := range slots {
 			tries[i] = &slicedTry{try: r.prepare(ctx, slot), slot: slot}
 		}
-		explains := r.explains(slots[0].Block)
-		if !explains {
+		if !r.explaining.now {
 			r.speeds(ctx, slots[0].Block, tries)
 		}
 		for _, machine := range byMachine(tries) {
 			r.measureBatch(ctx, machine)
 		}
-		if explains {
+		if r.explaining.now {
 			r.explainBatch(ctx, tries)
 		}
 		if ctx.Err() != nil {

@@ -163,6 +163,9 @@ type Sampling struct {
 	// Slices is the number of slices of a sample; 0: as the noise of the machine in
 	// the first block asks for.
 	Slices int `json:"slices,omitempty"`
+	// SlicedSeconds is how long the slices of a sample are together, at the least; 0: as long as
+	// their number makes them.
+	SlicedSeconds float64 `json:"sliced_seconds,omitempty"`
 	// ExplainSeconds is the length of the windows in which probes are read beside
 	// sliced samples, in every ExplainEvery-th block; 0: there are none.
 	ExplainSeconds float64 `json:"explain_seconds"`

@@ -176,7 +176,7 @@ func samplingKeys() []key {
 		{name: "max_blocks", def: "20", kind: "number of blocks", bounds: bounds{Min: 2, Max: 10_000}, example: "20",
 			doc: "The campaign stops after this many blocks at the latest."},
 		{name: "max_seconds", defDoc: "no limit", kind: "time budget", bounds: bounds{Min: 0, Max: week, AboveMin: true}, example: "300",
-			doc: "Time budget of the whole campaign, seconds. The first min_blocks are always measured."},
+			doc: "Time budget of a run, seconds. The first min_blocks are always measured. A run that is resumed has the budget again."},
 		{name: "target_relative_halfwidth", def: "0.02", kind: "half-width", bounds: bounds{Min: 0, Max: 1, AboveMin: true, BelowMax: true}, example: "0.02",
 			doc: "The campaign stops when every efficiency's interval is within ± this share of it."},
 		{name: "until", def: UntilTarget, kind: "end", names: []string{UntilTarget, UntilRanks}, example: UntilRanks,
@@ -189,9 +189,11 @@ func samplingKeys() []key {
 			doc: "Length of a slice, seconds. Samples of unpaced native traffic are measured in slices, in random turns with the cells that they are compared with. Slices on shaped links and of long round trips are longer. 0 makes every sample one long window."},
 		{name: "slices", defDoc: "chosen from the noise in the first block", kind: "number of slices", bounds: bounds{Min: 1, Max: 1000}, example: "10",
 			doc: "Slices per sample."},
+		{name: "sliced_seconds", defDoc: "as long as slices makes them", kind: "length", bounds: bounds{Min: 0, Max: 3600, AboveMin: true}, example: "0.08",
+			doc: "Length of the slices of a sample together, seconds. Where slices does not make that many, a sample has more. Samples of short slices then count as much time as those of long ones."},
 		{name: "explain_seconds", def: "0.3", kind: "length", bounds: bounds{Min: 0, Max: 3600}, example: "0.3",
 			doc: "Length of the separate windows in which probes of sliced samples are read, seconds. They are separate because probes disturb traffic or need a long window. 0 omits these windows."},
 		{name: "explain_every", def: "8", kind: "number of blocks", bounds: bounds{Min: 1, Max: 10_000}, example: "8",
-			doc: "How often these windows occur: in the first block, and again after every so many blocks. Those after the first block are left out where all would take more than a third of max_seconds."},
+			doc: "How often these windows occur: in the first block, and again after every so many blocks. Those after the first block are left out where the windows would then have taken more than a third of max_seconds."},
 	}
 }

@@ -5,6 +5,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -113,6 +114,9 @@ func untakenHere(name string, allowTuning bool) string {
 		return fmt.Sprintf("profile %s changes the whole machine: allow it with %s", name, profile.AllowFlag)
 	}
 	var not []string
+	if p.Tuned != "" {
+		not = profile.KnobsMissing(os.DirFS("/"), p.Tuned)
+	}
 	err = netns.Try("eth0", func(ns netns.NS) error {
 		for _, s := range profile.Apply(ns, "eth0", p, false) {
 			wide := strings.Contains(s.Reason, profile.AllowFlag)

@@ -178,7 +178,7 @@ func (f reproduceFlags) measure(ctx context.Context, p paper.Paper, stdout, stde
 		cells = measurable(cells, lab(), stderr)
 	}
 	run := f.run
-	run.study = &study{argv: f.again(p), refused: refused, open: rule, openFrom: from, show: func(dir string) error { return f.show(p, dir, dir, stdout, stderr) }}
+	run.study = &study{argv: f.again(p), refused: refused, open: rule, openFrom: from, onlyOpen: spending != nil, show: func(dir string) error { return f.show(p, dir, dir, stdout, stderr) }}
 	if c.Testbed != campaign.Kubernetes { // whose cells are named by what is found there
 		run.study.choose(c.Testbed, cells)
 	}

@@ -249,6 +249,7 @@ func measure(ctx context.Context, c campaign.Campaign, on testbed.Testbed, into 
 		o.Refused = f.study.refused
 		if f.study.open != nil {
 			o.StoppingRule, o.Settled = &claimStoppingRule{from: f.study.openFrom, open: f.study.open}, "every claim that can be decided here is decided"
+			o.OnlyOpen = f.study.onlyOpen
 		}
 	}
 	if f.live {

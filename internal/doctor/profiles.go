@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/exec"
@@ -39,6 +40,10 @@ func (o Options) profile(p profile.Profile) Check {
 			return c
 		}
 		c.Detail = path + "; it changes the whole machine, so a lab has it only with " + profile.AllowFlag
+		if not := profile.KnobsMissing(os.DirFS("/"), p.Tuned); len(not) > 0 {
+			c.Status = Limited
+			c.Detail += "; a part of it does not take effect: " + strings.Join(not, "; ")
+		}
 		return c
 	}
 	settings, err := o.TryProfile(p)

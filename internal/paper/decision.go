@@ -125,21 +125,7 @@ const mostBlocks = 1 << 20
 // more is how many blocks more would decide; 0 where none would, or where it
 // cannot be said.
 func (j decision) more() int {
-	high := 1
-	for ; j.verdict(high) == Undecided; high *= 2 {
-		if high > mostBlocks {
-			return 0
-		}
-	}
-	low := high / 2 // undecided, or 0
-	for low+1 < high {
-		if mid := (low + high) / 2; j.verdict(mid) == Undecided {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
-	return high
+	return fewest(func(more int) bool { return j.verdict(more) != Undecided })
 }
 
 // interval is that of the comparison's value, if it had more blocks of the same

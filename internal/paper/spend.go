@@ -110,46 +110,47 @@ func (s Spending) Cells() []result.Cell {
 func (b *Budget) Next(samples []result.Sample) Spending {
 	open, at := b.open(samples)
 	out, _ := b.choose(open, b.time-at.spent%b.time, at)
-	out.Block = b.cost(need{cells: out.Cells(), blocks: 1}, nil, at)
+	out.Block = b.cost(each(out.Cells(), 1), nil, at)
 	return out
 }
 
-// choose takes the claims that fit into what is left, then others of which a few blocks fit, those
-// that need least first, and at least one. It gives the rest too.
+// choose takes the claims that fit into what is left, then others of which a few blocks fit, or one,
+// those that need least first, and at least one claim. It gives the rest too.
 func (b *Budget) choose(open []need, left time.Duration, at clock) (out Spending, rest []need) {
 	out.blocks = map[result.Cell]int{}
-	fit := func(few bool) {
-		for len(open) > 0 {
-			best, cost := b.cheapest(open, few, left, out.blocks, at)
-			if best < 0 {
-				return
-			}
-			left -= cost
-			out.take(open[best], few)
-			open = slices.Delete(open, best, best+1)
+	take := func(few int, most time.Duration) bool {
+		best, cost := b.cheapest(open, few, most, out.blocks, at)
+		if best < 0 {
+			return false
+		}
+		left -= cost
+		out.take(open[best].few(few))
+		open = slices.Delete(open, best, best+1)
+		return true
+	}
+	for _, few := range []int{mostBlocks, firstBlocks, 1} {
+		for take(few, left) {
 		}
 	}
-	fit(false)
-	fit(true)
-	if len(out.Claims) == 0 && len(open) > 0 { // it narrows one
-		best, _ := b.cheapest(open, true, math.MaxInt64, nil, at)
-		out.take(open[best], true)
-		open = slices.Delete(open, best, best+1)
+	if len(out.Claims) == 0 { // it narrows one
+		take(firstBlocks, math.MaxInt64)
 	}
 	return out, open
 }
 
 // cheapest is the place of the claim whose verdict adds least to the cost of others, of those that
-// add no more than most, and what it adds; -1 where none does. With few, a few blocks may not add
-// more.
-func (b *Budget) cheapest(open []need, few bool, most time.Duration, have map[result.Cell]int, at clock) (best int, adds time.Duration) {
+// add no more than most with few blocks of what they need, and what it adds; -1 where none does.
+func (b *Budget) cheapest(open []need, few int, most time.Duration, have map[result.Cell]int, at clock) (best int, adds time.Duration) {
 	best = -1
 	var least time.Duration
 	for i, x := range open {
-		whole := b.cost(x, have, at)
+		if few < firstBlocks && !x.known { // they would say nothing
+			continue
+		}
+		whole := b.cost(x.blocks, have, at)
 		c := whole
-		if few {
-			c = b.cost(x.few(), have, at)
+		if few < mostBlocks {
+			c = b.cost(x.few(few).blocks, have, at)
 		}
 		if c <= most && (best < 0 || x.before(open[best], whole, least)) {
 			best, least, adds = i, whole, c
@@ -158,30 +159,42 @@ func (b *Budget) cheapest(open []need, few bool, most time.Duration, have map[re
 	return best, adds
 }
 
-// take adds a claim, or a few blocks of it.
-func (s *Spending) take(x need, few bool) {
-	if few {
-		x = x.few()
-	}
+// take adds a claim.
+func (s *Spending) take(x need) {
 	s.Claims = append(s.Claims, x.claim)
-	for _, c := range x.cells {
-		s.blocks[c] = max(s.blocks[c], x.blocks)
+	for c, n := range x.blocks {
+		s.blocks[c] = max(s.blocks[c], n)
 	}
 }
 
 // need is what a claim needs for its verdict.
 type need struct {
-	at     int // in the paper's claims
-	claim  Claim
-	cells  []result.Cell
-	blocks int
-	rank   int
+	at    int // in the paper's claims
+	claim Claim
+	// blocks is how many more each cell needs.
+	blocks map[result.Cell]int
+	// known: each of its pairs has so many that they say how many more it needs.
+	known bool
+	rank  int
 }
 
-// few is a claim with a few blocks of what it needs.
-func (x need) few() need {
-	x.blocks = min(x.blocks, firstBlocks)
+// few is a claim with at most some blocks of what it needs.
+func (x need) few(most int) need {
+	some := map[result.Cell]int{}
+	for c, n := range x.blocks {
+		some[c] = min(n, most)
+	}
+	x.blocks = some
 	return x
+}
+
+// each gives cells the same number of blocks.
+func each(cells []result.Cell, n int) map[result.Cell]int {
+	out := map[result.Cell]int{}
+	for _, c := range cells {
+		out[c] = n
+	}
+	return out
 }
 
 // before reports whether a claim is measured before another, by what each adds to the cost.
@@ -200,33 +213,34 @@ const (
 
 // open are the claims that are not decided.
 func (b *Budget) open(samples []result.Sample) ([]need, clock) {
-	r := b.paper.resultsOf(samples, b.opt)
+	r, at := b.paper.resultsOf(samples, b.opt), b.clock(samples)
 	r.Cut = true
-	var verdicts []Verdict
+	var cases []*resolver
 	if len(samples) > 0 {
-		verdicts = Verdicts(b.paper, r)
+		cases = b.paper.askedAll(r)
 	}
 	var open []need
 	for i, x := range b.prospects {
 		if b.without[i] {
 			continue
 		}
-		one := need{at: i, claim: x.Claim, cells: x.Cells, blocks: firstBlocks}
+		cells := x.Cells
 		if len(r.Untaken) > 0 {
-			one.cells = b.cellsWithout(r.Untaken)[i]
+			cells = b.cellsWithout(r.Untaken)[i]
 		}
+		one := need{at: i, claim: x.Claim, blocks: each(cells, firstBlocks)}
 		if !x.Claim.Counts() {
 			one.rank += rankNoFinding
 		}
 		if x.Part {
 			one.rank += rankPart
 		}
-		if verdicts != nil && !one.after(verdicts[i]) || len(one.cells) == 0 {
+		if cases != nil && !b.after(&one, cases[i], at) || len(cells) == 0 {
 			continue
 		}
 		open = append(open, one)
 	}
-	return open, b.clock(samples)
+	return open, at
 }
 
 // cellsWithout are the cells of each claim's pairs without those of profiles that did not take
@@ -243,11 +257,12 @@ func (b *Budget) cellsWithout(untaken map[string][]string) [][]result.Cell {
 	return b.inForce[key]
 }
 
-// after says what a claim still needs after a verdict at openConfidence, and whether it is open. What
-// it needs is for that confidence too, whatever it shows at that of verdicts: claims that would be
-// measured no more once they are decided at 95 % would be decided falsely in 12 % of cases, with looks
-// at the third to the sixth block, if they were on a boundary.
-func (x *need) after(v Verdict) bool {
+// after says what a claim still needs after its comparisons at openConfidence, and whether it is
+// open. What it needs is for that confidence too, whatever it shows at that of verdicts: claims that
+// would be measured no more once they are decided at 95 % would be decided falsely in 12 % of cases,
+// with looks at the third to the sixth block, if they were on a boundary.
+func (b *Budget) after(x *need, of *resolver, at clock) bool {
+	v := of.judged()
 	switch v.Outcome {
 	case NotMeasured:
 		return true
@@ -258,20 +273,23 @@ func (x *need) after(v Verdict) bool {
 	if slices.ContainsFunc(v.Missing, Missing.leftOut) { // nothing is known of those pairs
 		return true
 	}
-	fewest := firstBlocks
-	for _, p := range v.Pairs {
-		fewest = min(fewest, p.Value.N)
+	j := of.decision(v)
+	var first []pairNeed // pairs that have too few blocks to say how many they need
+	for i, c := range j.comparisons {
+		if n := c.moments.N; n < firstBlocks {
+			first = append(first, pairNeed{i, firstBlocks - n})
+		}
 	}
-	switch {
-	case fewest < firstBlocks: // as many as it had not, for each pair
-		x.blocks = firstBlocks - fewest
-	case v.MoreBlocks > 0:
-		x.blocks = v.MoreBlocks
-	default:
-		x.blocks = mostBlocks
+	if x.blocks = j.cellsOf(first); len(first) > 0 {
+		return true
+	}
+	x.known = true
+	x.blocks = j.needs(func(blocks map[result.Cell]int) time.Duration { return b.cost(blocks, nil, at) })
+	if x.blocks == nil {
+		x.blocks = j.cellsOf(j.undecided(mostBlocks))
 		x.rank += rankHopeless
 	}
-	return true
+	return len(x.blocks) > 0
 }
 
 // clock is what measuring took.
@@ -315,17 +333,17 @@ func (b *Budget) clock(samples []result.Sample) clock {
 	return out
 }
 
-// cost is what a claim adds to that of others, which have their cells in some blocks.
-func (b *Budget) cost(x need, have map[result.Cell]int, at clock) time.Duration {
+// cost is what some blocks of cells add to those that others have.
+func (b *Budget) cost(blocks, have map[result.Cell]int, at clock) time.Duration {
 	var sum time.Duration
 	before, with := map[string]int{}, map[string]int{}
 	for c, n := range have {
 		before[c.Profile] = max(before[c.Profile], n)
 	}
 	maps.Copy(with, before)
-	for _, c := range x.cells {
-		sum += time.Duration(max(0, x.blocks-have[c])) * b.testbed.Cost(c)
-		with[c.Profile] = max(with[c.Profile], x.blocks)
+	for c, n := range blocks {
+		sum += time.Duration(max(0, n-have[c])) * b.testbed.Cost(c)
+		with[c.Profile] = max(with[c.Profile], n)
 	}
 	if b.testbed.Profile > 0 {
 		sum += b.changes(with) - b.changes(before)

@@ -94,10 +94,11 @@ func TestBudgetMakesRoom(t *testing.T) {
 		"too little":      {time.Second, nil, "x"},
 		"x is decided":    {30 * time.Second, (&made{}).add(a, throughput, around(2e9)...).add(host, throughput, around(1e9)...), "yz"},
 		"y has two of 4":  {17 * time.Second, (&made{}).add(b, throughput, 1.3e9, 0.9e9).add(c, throughput, 1e9, 1e9), "yx"},
-		"y needs many":    {25 * time.Second, (&made{}).add(b, throughput, 1.3e9, 0.9e9, 1.1e9, 1e9).add(c, throughput, 1e9, 1e9, 1e9, 1e9), "xz"},
+		"y needs many":    {20 * time.Second, (&made{}).add(b, throughput, 1.3e9, 0.9e9, 1.1e9, 1e9).add(c, throughput, 1e9, 1e9, 1e9, 1e9), "xz"},
+		"y has one block": {22 * time.Second, (&made{}).add(b, throughput, 1.3e9, 0.9e9, 1.1e9, 1e9).add(c, throughput, 1e9, 1e9, 1e9, 1e9), "xzy"},
 		"y has the rest":  {50 * time.Second, (&made{}).add(b, throughput, 1.3e9, 0.9e9, 1.1e9, 1e9).add(c, throughput, 1e9, 1e9, 1e9, 1e9), "xzy"},
 		"resumed":         {18 * time.Second, (&made{}).add(a, throughput, around(2e9)...).add(host, throughput, around(1e9)...).add(b, throughput, 1.3e9, 0.9e9, 1.1e9, 1e9, 1.2e9).add(c, throughput, 1e9, 1e9, 1e9, 1e9, 1e9), "zy"},
-		"nothing is left": {8 * time.Second, (&made{}).add(b, throughput, 1.3e9, 0.9e9, 1.1e9, 1e9).add(c, throughput, 1e9, 1e9, 1e9, 1e9), "x"},
+		"nothing is left": {7 * time.Second, (&made{}).add(b, throughput, 1.3e9, 0.9e9, 1.1e9, 1e9).add(c, throughput, 1e9, 1e9, 1e9, 1e9), "x"},
 	} {
 		var samples []result.Sample
 		if x.made != nil {

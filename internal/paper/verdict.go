@@ -150,6 +150,14 @@ func (r *resolver) judged() Verdict {
 	return v
 }
 
+// decision decides the claim, of whose verdict it is known what is missing.
+func (r *resolver) decision(v Verdict) decision {
+	return decision{
+		comparisons: r.comparisons, confidence: r.confidence(), enough: r.claim.Holds, lost: r.lost, uncounted: r.uncounted && r.lost > 0,
+		lacking: !slices.ContainsFunc(v.Missing, func(m Missing) bool { return !m.lacking() }),
+	}
+}
+
 // verdict is that on what was compared.
 func (r *resolver) verdict() Verdict {
 	v := Verdict{Claim: r.claim}
@@ -169,8 +177,7 @@ func (r *resolver) verdict() Verdict {
 		v.without(len(v.Missing) > 0 && v.Missing[0].leftOut()) // and so are all after it
 		return v
 	}
-	j := decision{comparisons: r.comparisons, confidence: r.confidence(), enough: r.claim.Holds, lost: r.lost, uncounted: r.uncounted && r.lost > 0}
-	j.lacking = !slices.ContainsFunc(v.Missing, func(m Missing) bool { return !m.lacking() })
+	j := r.decision(v)
 	v.Outcome = j.verdict(0)
 	for _, c := range r.comparisons {
 		v.Pairs = append(v.Pairs, c.pair(j))
