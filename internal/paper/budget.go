@@ -86,8 +86,8 @@ func (p Paper) Refused(t Testbed) []result.Cell {
 
 // openConfidence is that at which a run takes a claim for decided and spends its time on
 // others. It is stricter than that of verdicts, as it is asked after every block. Of claims on a
-// boundary, looks from the third block on decide 2 to 3 % falsely in 60 blocks (TestManyLooks,
-// TestManyLooksWithOthers).
+// boundary, looks from the third block on decide 3 % falsely in 200 blocks (TestManyLooks), and
+// with others' spreads 2 to 3 % in 60 (TestManyLooksWithOthers).
 const openConfidence = 0.9975
 
 // Open gives the cells that need no more blocks: those of which every claim is decided.

@@ -163,7 +163,7 @@ func TestBudgetClock(t *testing.T) {
 // fewer than 5 % of runs however many blocks there are.
 func TestManyLooks(t *testing.T) {
 	labtest.Slow(t)
-	const runs, blocks = 1500, 60
+	const runs, blocks = 1500, 200
 	r := rand.New(rand.NewPCG(2, blocks))
 	wrong := 0
 	for range runs {
