@@ -2,9 +2,9 @@
 # What `make test` runs once all is installed: every test, side by side as far as they do
 # not disturb each other.
 #
-# - The tests of internal/cli, which wait for labs and hosts half of their time, run beside all others.
-# - The other packages run one after the other: first those whose tests need nothing of the
-#   kernel, then those that build labs.
+# - Two packages run at a time. First come the tests of internal/cli, which take longest and wait for
+#   labs and hosts half of their time, then others that build labs, and last those that need
+#   nothing of the kernel.
 # - Tests that change the machine itself, whose names end in ChangesMachine, run while no other does.
 # - The tests in the virtual machine run beside both, at the lowest priority (nice 19).
 # - The programs of a Kubernetes, which take minutes of all CPUs where they are not in the
@@ -66,17 +66,9 @@ beside() {
 	run -p 1 -run 'InVM$' "${in_vm[@]}"
 }
 
-# side_by_side runs internal/cli beside all other packages.
+# side_by_side runs the tests that do not have to be alone.
 side_by_side() {
-	local left='InCluster$|InVM$|ChangesMachine$' second
-	set -m
-	run -skip "$left" "$commands" >bin/commands.json &
-	second=$!
-	others+=" $second"
-	set +m
-	run -p 1 -skip "$left" "${pure[@]}" "${machine[@]}"
-	wait "$second"
-	cat bin/commands.json
+	run -p 2 -skip 'InCluster$|InVM$|ChangesMachine$' "$commands" "${machine[@]}" "${pure[@]}"
 }
 
 {
