@@ -6,7 +6,7 @@
 #   labs and hosts half of their time, then others that build labs, and last those that need
 #   nothing of the kernel.
 # - Tests that change the machine itself, whose names end in ChangesMachine, run while no other does.
-# - The tests in the virtual machine run beside both, at the lowest priority (nice 19).
+# - The tests in the virtual machine run beside all of them, at the lowest priority (nice 19).
 # - The programs of a Kubernetes, which take minutes of all CPUs where they are not in the
 #   cache, are built in time that all of these leave idle (SCHED_IDLE). Cilium's take as long
 #   as all others: `make test-all` builds them, and `make test` uses them where they are built.

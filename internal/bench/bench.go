@@ -161,8 +161,8 @@ type run struct {
 	drains     map[result.Cell]time.Duration
 	explaining explaining
 	// retired are the cells that need no more samples: settled or unsupported.
-	// A settled baseline is still measured with the cells that are compared with it; an
-	// unsupported cell never is.
+	// Without OnlyOpen a settled baseline is still measured with the cells that are compared with
+	// it; an unsupported cell never is.
 	retired     map[result.Cell]bool
 	unsupported map[result.Cell]bool
 	// tools caches which tools a place has, by place.

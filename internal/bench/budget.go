@@ -45,10 +45,11 @@ func (r *run) slicesInBudget() float64 {
 	}
 	blocks := min(max(blocksInBudget, r.Plan.MinBlocks), max(1, r.Plan.MaxBlocks))
 	every := max(1, r.Sampling.ExplainEvery)
-	explained := min((blocks+every-1)/every, max(1, r.mostWindows()/max(1, r.slicedCells())))
 	one, two := r.Sampling, r.Sampling
 	one.Slices, two.Slices = 1, 2
+	one.SlicedSeconds, two.SlicedSeconds = 0, 0
 	one.ExplainSeconds, two.ExplainSeconds = 0, 0
+	cells := 0                    // with slices
 	var slice, rest time.Duration // of one block: a slice of each cell, and all else
 	for _, c := range r.Plan.Cells {
 		if r.unsupported[c] || !r.of.has(c) {
@@ -58,26 +59,17 @@ func (r *run) slicesInBudget() float64 {
 			each := SlicedTime(two, c) - sliced
 			slice += each
 			rest += sliced - each - slicedOverhead // connections are opened side by side
-			if r.Sampling.Explain() > 0 {
-				rest += explainTime(r.Sampling) * time.Duration(explained) / time.Duration(blocks)
-			}
+			cells++
 		} else {
 			rest += r.Sampling.Warmup() + r.Sampling.Window() + Overhead
 		}
 	}
+	if r.Sampling.Explain() > 0 && cells > 0 {
+		explained := min((blocks+every-1)/every, max(1, r.mostWindows()/cells))
+		rest += explainTime(r.Sampling) * time.Duration(cells*explained) / time.Duration(blocks)
+	}
 	block := r.Sampling.MaxSeconds / float64(r.of.number()) / float64(blocks)
 	return (block - rest.Seconds()) / max(slice, time.Nanosecond).Seconds()
-}
-
-// slicedCells is how many cells of the present group have sliced samples.
-func (r *run) slicedCells() int {
-	n := 0
-	for _, c := range r.Plan.Cells {
-		if !r.unsupported[c] && r.of.has(c) && SlicedTime(r.Sampling, c) > 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // explaining is whether the present block has explaining windows, and how many the blocks up to it

@@ -18,17 +18,20 @@ func TestSlicesInBudget(t *testing.T) {
 		maxSeconds       float64
 		minBlocks, cells int
 		spread           float64
+		sliced           float64 // seconds that a sample's slices take at least
 		want             int
 	}{
-		"no budget":                   {0, 5, 18, 0.2, mostSlices},
-		"a quiet machine":             {86, 5, 18, 0.01, fewestSlices},
-		"a noisy one":                 {90, 5, 18, 0.2, 16},
-		"one that needs no more":      {90, 5, 18, 0.032, 11},
-		"more blocks are asked for":   {90, 20, 18, 0.2, 10},
-		"a budget that holds nothing": {5, 5, 18, 0.2, fewestSlices},
-		"a budget for all":            {900, 5, 18, 0.2, mostSlices},
+		"no budget":                   {0, 5, 18, 0.2, 0, mostSlices},
+		"a quiet machine":             {86, 5, 18, 0.01, 0, fewestSlices},
+		"a noisy one":                 {90, 5, 18, 0.2, 0, 16},
+		"one that needs no more":      {90, 5, 18, 0.032, 0, 11},
+		"more blocks are asked for":   {90, 20, 18, 0.2, 0, 10},
+		"a budget that holds nothing": {5, 5, 18, 0.2, 0, fewestSlices},
+		"seconds, which are few":      {90, 5, 18, 0.2, 0.04, 16},
+		"seconds, which are many":     {90, 5, 18, 0.2, 0.6, 30},
+		"a budget for all":            {900, 5, 18, 0.2, 0, mostSlices},
 	} {
-		r := &run{Options: Options{Sampling: campaign.Sampling{SliceSeconds: 0.02, TargetRelativeHalfwidth: 0.01, MaxSeconds: c.maxSeconds}}}
+		r := &run{Options: Options{Sampling: campaign.Sampling{SliceSeconds: 0.02, SlicedSeconds: c.sliced, TargetRelativeHalfwidth: 0.01, MaxSeconds: c.maxSeconds}}}
 		r.Plan = plan.Plan{MinBlocks: c.minBlocks, MaxBlocks: 200}
 		for i := range c.cells {
 			cell := cell

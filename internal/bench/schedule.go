@@ -149,12 +149,8 @@ func (r *run) batchKey(first plan.Slot) (key [32]byte) {
 	return key
 }
 
-// slicesOf is the number of slices of a sample. Where the campaign leaves it open, the
-// noise of slices within a typical sample is to be about as large as what the campaign
-// aims at; the rest is between blocks. It is the same for all cells: one slice that
-// the hypervisor interrupted in the first block says nothing about its cell. It depends on
-// the records of the first block alone, so that a resumed run takes the same. A time budget
-// bounds it: more blocks of fewer slices give a narrower interval than few long blocks.
+// slicesOf is the number of slices of a sample: what the campaign names or the noise asks for, and at
+// least as many as the campaign asks for in seconds.
 func (r *run) slicesOf(slot plan.Slot) int {
 	return slicesFor(r.Sampling, slot.Cell, r.slicesByNoise(slot))
 }
@@ -165,6 +161,12 @@ func slicesFor(s campaign.Sampling, c result.Cell, n int) int {
 	return max(n, int(math.Ceil(s.SlicedSeconds/length.Seconds()-1e-9)))
 }
 
+// slicesByNoise is the number of slices that a campaign names. Where it leaves that open, the
+// noise of slices within a typical sample is to be about as large as what the campaign
+// aims at; the rest is between blocks. It is the same for all cells: one slice that
+// the hypervisor interrupted in the first block says nothing about its cell. It depends on
+// the records of the first block alone, so that a resumed run takes the same. A time budget
+// bounds it: more blocks of fewer slices give a narrower interval than few long blocks.
 func (r *run) slicesByNoise(slot plan.Slot) int {
 	if r.Sampling.Slices > 0 {
 		return r.Sampling.Slices

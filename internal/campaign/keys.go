@@ -190,10 +190,10 @@ func samplingKeys() []key {
 		{name: "slices", defDoc: "chosen from the noise in the first block", kind: "number of slices", bounds: bounds{Min: 1, Max: 1000}, example: "10",
 			doc: "Slices per sample."},
 		{name: "sliced_seconds", defDoc: "as long as slices makes them", kind: "length", bounds: bounds{Min: 0, Max: 3600, AboveMin: true}, example: "0.08",
-			doc: "Length of the slices of a sample together, seconds. Where slices does not make that many, a sample has more. Samples of short slices then count as much time as those of long ones."},
+			doc: "Least length of the slices of a sample together, seconds. A sample has as many more slices as that takes. Samples of short slices then count as much time as those of long ones."},
 		{name: "explain_seconds", def: "0.3", kind: "length", bounds: bounds{Min: 0, Max: 3600}, example: "0.3",
 			doc: "Length of the separate windows in which probes of sliced samples are read, seconds. They are separate because probes disturb traffic or need a long window. 0 omits these windows."},
 		{name: "explain_every", def: "8", kind: "number of blocks", bounds: bounds{Min: 1, Max: 10_000}, example: "8",
-			doc: "How often these windows occur: in the first block, and again after every so many blocks. Those after the first block are left out where the windows would then have taken more than a third of max_seconds."},
+			doc: "How often these windows occur: in the first block, and again after every so many blocks. A later block has none if all windows up to its own would take more than a third of max_seconds."},
 	}
 }

@@ -139,7 +139,7 @@ func (b *Budget) choose(open []need, left time.Duration, at clock) (out Spending
 }
 
 // cheapest is the place of the claim whose verdict adds least to the cost of others, of those that
-// add no more than most with few blocks of what they need, and what it adds; -1 where none does.
+// add no more than most with at most few blocks of each cell, and what it adds; -1 where none does.
 func (b *Budget) cheapest(open []need, few int, most time.Duration, have map[result.Cell]int, at clock) (best int, adds time.Duration) {
 	best = -1
 	var least time.Duration
