@@ -118,6 +118,9 @@ func pass(from, to int, b []byte) error {
 		return fmt.Errorf("send: %w", err)
 	}
 	n, err := unix.Read(to, b)
+	for err == unix.EINTR { // a signal ends a call with a timeout
+		n, err = unix.Read(to, b)
+	}
 	if err != nil {
 		return fmt.Errorf("a message that was sent did not arrive: %w", err)
 	}

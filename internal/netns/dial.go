@@ -1,12 +1,10 @@
 package netns
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // dialTimeout bounds a connection's making, sending and receiving.
@@ -20,22 +18,10 @@ func Dial(n NS, to string) (net.Conn, error) {
 		return nil, err
 	}
 	var conn net.Conn
+	// The dialer makes the socket on this thread, as the address is no name.
 	err = Do(n, func() error {
-		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			return err
-		}
-		file := os.NewFile(uintptr(fd), "dial "+to)
-		defer file.Close()
-		limit := unix.NsecToTimeval(dialTimeout.Nanoseconds())
-		if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit); err != nil {
-			return err
-		}
-		if err := unix.Connect(fd, &unix.SockaddrInet4{Port: int(address.Port()), Addr: address.Addr().As4()}); err != nil {
-			return os.NewSyscallError("connect to "+to+" in "+n.Name, err)
-		}
-		if conn, err = net.FileConn(file); err != nil {
-			return err
+		if conn, err = (&net.Dialer{Timeout: dialTimeout}).Dial("tcp4", address.String()); err != nil {
+			return fmt.Errorf("in %s: %w", n.Name, err)
 		}
 		return conn.SetDeadline(time.Now().Add(dialTimeout))
 	})

@@ -3,8 +3,6 @@ package traffic_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"hash/crc32"
 	"net"
 	"net/netip"
 	"os"
@@ -14,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/labtest/space"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/workload"
@@ -69,21 +68,8 @@ func switched(t *testing.T, mtu int) *lane {
 	labtest.Root(t)
 	l := &lane{runner: exec.NewRunner(), address: netip.MustParseAddr("198.18.0.1")}
 	t.Cleanup(l.runner.Close)
-	id := crc32.ChecksumIEEE([]byte(fmt.Sprint(os.Getpid(), t.Name())))
-	space := func(name string) netns.NS {
-		ns, err := netns.New(fmt.Sprintf("cnb-tt%x-%s", id, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := ns.Delete(); err != nil {
-				t.Error(err)
-			}
-		})
-		return ns
-	}
-	fabric := space("switch")
-	l.serverNS, l.clientNS = space("server"), space("client")
+	fabric := space.New(t, "switch")
+	l.serverNS, l.clientNS = space.New(t, "server"), space.New(t, "client")
 	l.serverPort, l.clientPort = netns.Port{NS: l.serverNS, Device: "eth0"}, netns.Port{NS: l.clientNS, Device: "eth0"}
 	l.toServerPort, l.toClientPort = netns.Port{NS: fabric, Device: "port0"}, netns.Port{NS: fabric, Device: "port1"}
 	err := errors.Join(

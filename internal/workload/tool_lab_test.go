@@ -16,6 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/labtest/space"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/workload"
@@ -33,11 +34,11 @@ func TestMain(m *testing.M) {
 
 // wire is two network namespaces, a veth pair between them and an agent in each.
 type wire struct {
-	runner         *exec.Runner
-	clientNS       string
-	server, client *agent.Client
-	inode          uint64                // of the server's namespace
-	address        map[string]netip.Addr // by family; "" is IPv4
+	runner             *exec.Runner
+	clientNS, serverNS string // their files
+	server, client     *agent.Client
+	inode              uint64                // of the server's namespace
+	address            map[string]netip.Addr // by family; "" is IPv4
 }
 
 func newWire(t *testing.T) wire {
@@ -51,17 +52,8 @@ func newWire(t *testing.T) wire {
 	runner := exec.NewRunner()
 	t.Cleanup(runner.Close)
 	var spaces []netns.NS
-	for _, name := range []string{"cnb-tools-a", "cnb-tools-b"} {
-		ns, err := netns.New(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := ns.Delete(); err != nil {
-				t.Error(err)
-			}
-		})
-		spaces = append(spaces, ns)
+	for _, role := range []string{"client", "server"} {
+		spaces = append(spaces, space.New(t, role))
 	}
 	ip := func(ns netns.NS, args string) {
 		t.Helper()
@@ -69,7 +61,7 @@ func newWire(t *testing.T) wire {
 			t.Fatal(err)
 		}
 	}
-	ip(spaces[0], "link add cnb0 type veth peer name cnb0 netns cnb-tools-b")
+	ip(spaces[0], "link add cnb0 type veth peer name cnb0 netns "+spaces[1].Name)
 	for i, ns := range spaces {
 		ip(ns, fmt.Sprintf("addr add 198.18.77.%d/24 dev cnb0", i+1))
 		ip(ns, fmt.Sprintf("addr add fd00:77::%d/64 dev cnb0 nodad", i+1))
@@ -92,7 +84,7 @@ func newWire(t *testing.T) wire {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return wire{runner: runner, clientNS: spaces[0].Path, client: clients[0], server: clients[1], inode: inode, address: map[string]netip.Addr{
+	return wire{runner: runner, clientNS: spaces[0].Path, serverNS: spaces[1].Path, client: clients[0], server: clients[1], inode: inode, address: map[string]netip.Addr{
 		"": netip.MustParseAddr("198.18.77.2"), "ipv6": netip.MustParseAddr("fd00:77::2"),
 	}}
 }

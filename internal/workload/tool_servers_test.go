@@ -117,7 +117,7 @@ func TestToolServers(t *testing.T) {
 // bound checks that a port is open on the measured address, and no other.
 func (w wire) bound(t *testing.T, port uint16) {
 	t.Helper()
-	res, err := w.runner.Run(t.Context(), exec.Cmd{NetNS: "/run/netns/cnb-tools-b", Argv: []string{"ss", "-Htuln"}})
+	res, err := w.runner.Run(t.Context(), exec.Cmd{NetNS: w.serverNS, Argv: []string{"ss", "-Htuln"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func TestStrangerTakesIperf3(t *testing.T) {
 		_ = other.Wait()
 	}()
 	for begin := time.Now(); ; time.Sleep(5 * time.Millisecond) { // its control and its data connection
-		res, err := w.runner.Run(t.Context(), exec.Cmd{NetNS: "/run/netns/cnb-tools-b", Argv: []string{"ss", "-Htn", "state", "established", "sport", "=", fmt.Sprintf(":%d", to.Port())}})
+		res, err := w.runner.Run(t.Context(), exec.Cmd{NetNS: w.serverNS, Argv: []string{"ss", "-Htn", "state", "established", "sport", "=", fmt.Sprintf(":%d", to.Port())}})
 		if err != nil || time.Since(begin) > 20*time.Second {
 			t.Fatalf("the stranger is not served: %s, %v", res.Stdout, err)
 		}

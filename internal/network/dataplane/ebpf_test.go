@@ -1,7 +1,6 @@
 package dataplane
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/cilium/ebpf"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/cnibench/cnibench/bpf"
 	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/labtest/space"
 	"github.com/cnibench/cnibench/internal/netns"
 )
 
@@ -53,16 +53,7 @@ func TestAttach(t *testing.T) {
 			if name == "clsact" {
 				labtest.Feature(t, "clsact", netns.Clsact().Probe())
 			}
-			ns, err := netns.New(fmt.Sprintf("cnb-test-%s-%p", name, t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				if err := ns.Delete(); err != nil {
-					t.Error(err)
-				}
-			}()
-			err = netns.Do(ns, func() error {
+			err := netns.Do(space.New(t, name), func() error {
 				lo, err := netlink.LinkByName("lo")
 				if err != nil {
 					return err

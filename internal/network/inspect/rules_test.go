@@ -1,9 +1,7 @@
 package inspect
 
 import (
-	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,6 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/labtest"
 	"github.com/cnibench/cnibench/internal/labtest/fuzzed"
+	"github.com/cnibench/cnibench/internal/labtest/space"
 	"github.com/cnibench/cnibench/internal/netfilter"
 	"github.com/cnibench/cnibench/internal/netns"
 )
@@ -71,15 +70,7 @@ func TestRuleReader(t *testing.T) {
 // ruleNS is a namespace with rules.
 func ruleNS(t *testing.T, restore, rules string) netns.NS {
 	t.Helper()
-	ns, err := netns.New(fmt.Sprintf("cnb-test-rules-%x", os.Getpid()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := ns.Delete(); err != nil {
-			t.Error(err)
-		}
-	})
+	ns := space.New(t, "rules")
 	r := exec.NewRunner()
 	defer r.Close()
 	if _, err := r.Run(t.Context(), exec.Cmd{Argv: []string{restore}, NetNS: ns.Path, Stdin: strings.NewReader(rules)}); err != nil {

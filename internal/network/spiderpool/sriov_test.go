@@ -11,23 +11,9 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/labtest/space"
 	"github.com/cnibench/cnibench/internal/netns"
 )
-
-// testNS makes a namespace that goes with the test.
-func testNS(t *testing.T, name string) netns.NS {
-	t.Helper()
-	ns, err := netns.New(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := ns.Delete(); err != nil {
-			t.Error(err)
-		}
-	})
-	return ns
-}
 
 // sysWith is a tree that says which devices are virtual functions.
 func sysWith(t *testing.T, vfs ...string) string {
@@ -59,7 +45,7 @@ func TestVirtualFunctionsAreFound(t *testing.T) {
 // up stays, the other comes into the pod and goes back under its name.
 func TestVirtualFunctionsMove(t *testing.T) {
 	labtest.Root(t)
-	machine, pod := testNS(t, "cnb-vf-machine"), testNS(t, "cnb-vf-pod")
+	machine, pod := space.New(t, "machine"), space.New(t, "pod")
 	for _, vf := range []string{"vf0", "vf1"} {
 		h, err := netns.Handle(machine)
 		if err != nil {

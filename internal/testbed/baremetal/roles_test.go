@@ -17,6 +17,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/labtest"
+	"github.com/cnibench/cnibench/internal/labtest/space"
 	"github.com/cnibench/cnibench/internal/netns"
 )
 
@@ -37,15 +38,8 @@ func newBench(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{player: p, dir: t.TempDir()}
-	b.ns, err = netns.New(fmt.Sprintf("cnb-roles-%d", os.Getpid()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := &bench{player: p, dir: t.TempDir(), ns: space.New(t, "roles")}
 	t.Cleanup(func() {
-		if err := b.ns.Delete(); err != nil {
-			t.Error(err)
-		}
 		if err := p.close(); err != nil {
 			t.Error(err)
 		}

@@ -228,6 +228,9 @@ func listen(t *testing.T, ns netns.NS, at netip.Addr, port int) <-chan netip.Add
 		defer unix.Close(fd)
 		var from netip.Addr
 		_, sa, err := unix.Recvfrom(fd, make([]byte, 100), 0)
+		for err == unix.EINTR { // a signal ends a call with a timeout
+			_, sa, err = unix.Recvfrom(fd, make([]byte, 100), 0)
+		}
 		if v4, ok := sa.(*unix.SockaddrInet4); ok && err == nil {
 			from = netip.AddrFrom4(v4.Addr)
 		}
