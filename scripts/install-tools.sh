@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the published tools that cnibench can drive, and what networks run on each
-# node: Open vSwitch, OVN, Docker, Podman's netavark, HAProxy, Charliecloud (Debian and Ubuntu), or with the argument
+# node: Open vSwitch, OVN, Docker, Podman's netavark and pasta, HAProxy, Charliecloud (Debian and Ubuntu), or with the argument
 # "hosts" what the tests of bare machines need: sshd, Ansible, tuned, PostgreSQL;
 # with "kubernetes" what a lab's Kubernetes needs beside make cluster-binaries.
 #
@@ -18,7 +18,7 @@ set -eu
 # SERVICES is what these packages would run, DAEMONS the processes of those.
 case "${1:-tools}" in
 tools)
-	PACKAGES="iperf3 sockperf netperf redis-server redis-tools wrk nginx-light ethtool nftables openvswitch-switch netavark openmpi-bin mpich hpcc netpipe-openmpi netpipe-mpich2 ovn-central ovn-host haproxy charliecloud-runtime"
+	PACKAGES="iperf3 sockperf netperf redis-server redis-tools wrk nginx-light ethtool nftables openvswitch-switch netavark passt openmpi-bin mpich hpcc netpipe-openmpi netpipe-mpich2 ovn-central ovn-host haproxy charliecloud-runtime"
 	SERVICES="redis-server nginx netperf iperf3 nftables openvswitch-switch ovn-central ovn-host docker containerd haproxy"
 	DAEMONS="redis-server nginx netserver iperf3 ovs-vswitchd ovsdb-server ovn-northd ovn-controller dockerd containerd haproxy"
 	# Docker's own packages conflict with Debian's: whoever has them keeps them.

@@ -82,6 +82,7 @@ func (s *server) serveNative(ctx context.Context, se *session, asked ServeParams
 	if err != nil {
 		return 0, nil, err
 	}
+	srv.AddCarriers(s.roots.Carriers)
 	se.finish = srv.Finish
 	w := s.watch(p.WithoutProbes)
 	conditions := s.conditions(netip.Addr{})

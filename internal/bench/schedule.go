@@ -55,7 +55,7 @@ func (r *run) schedule(tries []*slicedTry) time.Duration {
 				leadIn = workload.WarmupOf(workload.NativeTest(cell.Workload), leadIn)
 			}
 			t.turns = append(t.turns, traffic.Turn{At: at, LeadIn: leadIn, Length: length})
-			at += leadIn + length + r.drainAfter(cell) + betweenSlices
+			at += leadIn + length + r.drainAfter(cell, t.ends.Carried) + betweenSlices
 		}
 	}
 	return at
@@ -65,14 +65,18 @@ func (r *run) schedule(tries []*slicedTry) time.Duration {
 // share their CPUs, and the scheduler goes on to the next thread at its ticks (4 ms): each of
 // the two ends of each stream has one turn in the lead-in, and one in the counted part. Measured
 // were up to 22 ms for a stream (Linux 6.18, two to 64 streams). Round trips wait for each other
-// and leave the CPU at once.
-func drainBefore(c result.Cell) (drain time.Duration) {
+// and leave the CPU at once. carried means that programs in user space carry the packets: what a
+// stream left in their buffers took up to 24 ms (flannel/udp, weave/sleeve, Open vSwitch).
+func drainBefore(c result.Cell, carried bool) (drain time.Duration) {
 	drain = parallel(c) * firstDrain
 	if parallel(c) > 1 && stream(c) {
 		drain = parallel(c) * streamDrain
 	}
 	if fillsLink(c) {
 		drain += shapedDrain
+	}
+	if carried && stream(c) {
+		drain += carriedDrain
 	}
 	if rate, ok := buildable.LinkRate(c.Link); ok && workload.NativeTest(c.Workload) == traffic.TCPStream {
 		const bits = 8 * sendBuffer
@@ -100,10 +104,10 @@ func fillsLink(c result.Cell) bool { return stream(c) && shaped(c) }
 // drainAfter is the time that is left after a slice of a cell. How full a slice leaves its buffers
 // varies, and so do the turns of parallel streams: in one run, one slice in ten of a second block
 // took longer than the two of the first.
-func (r *run) drainAfter(c result.Cell) time.Duration {
+func (r *run) drainAfter(c result.Cell, carried bool) time.Duration {
 	drain, known := r.drains[c]
 	if !known {
-		return drainBefore(c)
+		return drainBefore(c, carried)
 	}
 	least := time.Duration(0)
 	if fillsLink(c) {
@@ -130,7 +134,7 @@ func SlicedTime(s campaign.Sampling, c result.Cell) time.Duration {
 		return 0
 	}
 	leadIn, length := workload.SliceOf(s.Slice(), 0, fillsLink(c))
-	all := time.Duration(slicesFor(s, c, cmp.Or(s.Slices, firstSlices))) * (leadIn + length + drainBefore(c) + betweenSlices)
+	all := time.Duration(slicesFor(s, c, cmp.Or(s.Slices, firstSlices))) * (leadIn + length + drainBefore(c, false) + betweenSlices)
 	all += workload.WarmupOf(workload.NativeTest(c.Workload), leadIn) - leadIn + slicedOverhead
 	if s.Explain() > 0 {
 		every := max(1, s.ExplainEvery)

@@ -7,6 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/testbed"
 	"github.com/cnibench/cnibench/internal/traffic"
 	"github.com/cnibench/cnibench/internal/workload"
 )
@@ -89,22 +90,26 @@ func TestBuffersDrain(t *testing.T) {
 		cell        result.Cell
 		drained     time.Duration // 0: nothing was measured
 		least, most time.Duration
+		carried     bool
 	}{
-		{stream("10-gigabit", 1), 0, 17 * ms, 25 * ms},
-		{stream("1-gigabit", 1), 0, 66 * ms, 90 * ms},
-		{stream("10-gigabit", 1), 1 * ms, 10 * ms, 12 * ms},
-		{stream("10-gigabit", 1), 40 * ms, 50 * ms, 52 * ms},
-		{stream("10-gigabit", 4), 20 * ms, 74 * ms, 76 * ms},
-		{stream("unshaped", 1), 1 * ms, 1 * ms, 3 * ms},
-		{stream("unshaped", 3), 10 * ms, 48 * ms, 50 * ms},
-		{result.Cell{Workload: "udp_stream", Link: "1-gigabit", MessageBytes: 1400, Streams: 1}, 0, 12 * ms, 15 * ms},
-		{result.Cell{Workload: "udp_stream", Link: "10-gigabit", MessageBytes: 9000, Streams: 1}, 3 * ms, 10 * ms, 12 * ms},
-		{result.Cell{Workload: "udp_rr", Link: "10-gigabit", MessageBytes: 9000, Streams: 1}, 0, 2 * ms, 4 * ms},
+		{stream("10-gigabit", 1), 0, 17 * ms, 25 * ms, false},
+		{stream("1-gigabit", 1), 0, 66 * ms, 90 * ms, false},
+		{stream("10-gigabit", 1), 1 * ms, 10 * ms, 12 * ms, false},
+		{stream("10-gigabit", 1), 40 * ms, 50 * ms, 52 * ms, false},
+		{stream("10-gigabit", 4), 20 * ms, 74 * ms, 76 * ms, false},
+		{stream("unshaped", 1), 1 * ms, 1 * ms, 3 * ms, false},
+		{stream("unshaped", 3), 10 * ms, 48 * ms, 50 * ms, false},
+		{result.Cell{Workload: "udp_stream", Link: "1-gigabit", MessageBytes: 1400, Streams: 1}, 0, 12 * ms, 15 * ms, false},
+		{result.Cell{Workload: "udp_stream", Link: "10-gigabit", MessageBytes: 9000, Streams: 1}, 3 * ms, 10 * ms, 12 * ms, false},
+		{result.Cell{Workload: "udp_rr", Link: "10-gigabit", MessageBytes: 9000, Streams: 1}, 0, 2 * ms, 4 * ms, false},
+		{stream("unshaped", 1), 0, 32 * ms, 34 * ms, true},
+		{stream("unshaped", 1), 5 * ms, 5 * ms, 7 * ms, true},
+		{result.Cell{Workload: "tcp_rr", Link: "unshaped", MessageBytes: 64, Streams: 1}, 0, 2 * ms, 4 * ms, true},
 	} {
 		if clear(r.drains); x.drained > 0 {
 			r.drains[x.cell] = x.drained
 		}
-		one := &slicedTry{try: &try{sample: result.Sample{Cell: x.cell}}, slot: plan.Slot{Block: 2, Cell: x.cell}}
+		one := &slicedTry{try: &try{sample: result.Sample{Cell: x.cell}, ends: testbed.Ends{Carried: x.carried}}, slot: plan.Slot{Block: 2, Cell: x.cell}}
 		r.schedule([]*slicedTry{one})
 		last := one.turns[2]
 		if got := last.At - one.turns[1].At - last.LeadIn - last.Length; got < x.least || got > x.most {

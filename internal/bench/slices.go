@@ -30,11 +30,12 @@ const (
 	fewestSlices = 8
 	mostSlices   = 50
 	// betweenSlices is kept free after a slice, in addition to what its drain has taken in
-	// blocks before; firstDrain, streamDrain and shapedDrain are that in the first (drainBefore).
+	// blocks before; firstDrain, streamDrain, shapedDrain and carriedDrain are that in the first (drainBefore).
 	betweenSlices = time.Millisecond
 	firstDrain    = 2 * time.Millisecond
 	streamDrain   = 24 * time.Millisecond
 	shapedDrain   = 10 * time.Millisecond
+	carriedDrain  = 30 * time.Millisecond
 	// streamTicks is what a parallel stream waits for its turns by the scheduler in most slices.
 	// sendBuffer is how much a sender is taken to hold, bytes: twice what the kernel lets most of
 	// them have.

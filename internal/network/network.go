@@ -4,6 +4,7 @@
 package network
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/netip"
@@ -69,6 +70,9 @@ type Network struct {
 	// encapsulation in IPv6 takes, in place of Overhead, on clusters of both.
 	IPv6      bool
 	Overhead6 int
+	// FixedMTU is the MTU of pods' devices where it does not depend on that of the link; 0:
+	// it does.
+	FixedMTU int
 	// HostNetwork: pods share their node's namespace; no CNI ADD happens.
 	HostNetwork bool
 	// Needs are the kernel features without which the network is unsupported.
@@ -82,6 +86,10 @@ type Network struct {
 	// switched in user space: those between nodes where it has no InKernel, and all where a
 	// feature of it is missing.
 	UserSpaceLoses Fragments
+	// Published gives the port at its node's address by which others reach a pod, which has no
+	// address that they know, and at which the pod's server must listen; nil where pods are
+	// reached at their own addresses.
+	Published func(pod netip.Addr) uint16
 	// NoHostPaths says why a node cannot reach its pods; "" where it can.
 	NoHostPaths string
 	// NoServices says why rules on a node cannot carry out a service for its
@@ -132,9 +140,6 @@ type Network struct {
 	// where TCP between pods passes proxies in user space; nil where it passes none. UDP never
 	// does.
 	Proxied func(ctx context.Context, self Node, pods []Pod) (uint64, error)
-	// Place moves those proxies, of a node and of its pods, to some CPUs; to all that this
-	// process may use where there are none. nil where there are no proxies.
-	Place func(self Node, cpus []int) error
 	// Bypassed gives how many packets of TCP and UDP a node's flowtable did not take, where
 	// established connections bypass the node's routes and rules; nil where they do not.
 	Bypassed func(ctx context.Context, self Node) (uint64, error)
@@ -170,10 +175,12 @@ const (
 const OnTheWire = "its pods are on the link themselves, and their packets do not pass the IP layer of their node"
 
 // PodMTU is the MTU of a pod's device on a link of the given MTU.
-func (n Network) PodMTU(link int) int { return link - n.Overhead }
+func (n Network) PodMTU(link int) int { return cmp.Or(n.FixedMTU, link-n.Overhead) }
 
 // PodMTU6 is that of a pod's device on a cluster of both families.
-func (n Network) PodMTU6(link int) int { return link - max(n.Overhead, n.Overhead6) }
+func (n Network) PodMTU6(link int) int {
+	return cmp.Or(n.FixedMTU, link-max(n.Overhead, n.Overhead6))
+}
 
 // PodMTUOn is the MTU of a pod's device on a node.
 func (n Network) PodMTUOn(self Node) int {

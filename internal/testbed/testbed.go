@@ -44,6 +44,8 @@ type Ends struct {
 	// Proxied means that the server sees its connections come from another address than the
 	// client's.
 	Proxied bool
+	// Carried means that programs in user space carry packets between the ends.
+	Carried bool
 	// SharedClock means that both ends read one clock.
 	SharedClock bool
 }

@@ -103,8 +103,13 @@ func clocksOf(ids []int32) int64 {
 // programs that carry its packets in user space. A pod does not see the kernel's
 // threads.
 func sharedClocks(carriers []int) []int32 {
+	return processClocks(append(ksoftirqds("/proc"), carriers...))
+}
+
+// processClocks are those of processes, without those that have ended.
+func processClocks(pids []int) []int32 {
 	var ids []int32
-	for _, pid := range append(ksoftirqds("/proc"), carriers...) {
+	for _, pid := range pids {
 		if id := processClockID(pid); clockOf(id) > 0 {
 			ids = append(ids, id)
 		}

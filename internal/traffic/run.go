@@ -64,6 +64,8 @@ type run struct {
 	// something for it.
 	in, out heartbeat
 	rest    int64 // see restOf
+	// carriers are processes that carry a server's packets in user space.
+	carriers []int
 	// recv is the window of what this half receives (bytes, or responses), send
 	// that of what it sends.
 	recv, send *window

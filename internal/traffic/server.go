@@ -39,6 +39,10 @@ func Listen(cfg Config) (*Server, error) {
 	return s, nil
 }
 
+// AddCarriers has the CPU time of processes counted as the server's in sliced runs: they carry
+// its packets in user space, and are no other end's. Run must follow.
+func (s *Server) AddCarriers(pids []int) { s.run.carriers = pids }
+
 // Port is the number of the data port.
 func (s *Server) Port() uint16 { return s.port }
 

@@ -136,12 +136,12 @@ func (s *Server) openSliced(ctx context.Context) (servers []sliceServer, release
 }
 
 // serverClocks are those that are not the client's already: on one kernel both
-// ends see the same threads.
+// ends see the same threads of the kernel.
 func (r *run) serverClocks() []int32 {
 	if r.cfg.SharedClock {
-		return nil
+		return processClocks(r.carriers)
 	}
-	return sharedClocks(nil)
+	return sharedClocks(r.carriers)
 }
 
 // slicedConns are the sockets of the client's connections or flows.

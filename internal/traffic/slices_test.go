@@ -5,6 +5,7 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -16,12 +17,19 @@ import (
 // slicedRun runs slices of a config on loopback.
 func slicedRun(t *testing.T, cfg Config, turns []Turn) (Report, Report, error) {
 	t.Helper()
+	return carriedRun(t, cfg, turns, nil)
+}
+
+// carriedRun is slicedRun with processes that carry the server's packets.
+func carriedRun(t *testing.T, cfg Config, turns []Turn, carriers []int) (Report, Report, error) {
+	t.Helper()
 	cfg.Token, cfg.Sliced = strings.Repeat("ab", tokenBytes), true
 	cfg.Warmup, cfg.Window = time.Second, time.Second
 	srv, err := Listen(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
+	srv.AddCarriers(carriers)
 	type answer struct {
 		r   Report
 		err error
@@ -275,5 +283,28 @@ func TestOpenTimeIsThatOfRoundTrips(t *testing.T) {
 	}
 	if got := openTime([]sliceEnd{ends[0], &udpSliceRequester{}}); got != math.MaxInt64 {
 		t.Errorf("of datagrams nothing is known, and still %v", got)
+	}
+}
+
+// TestServerCountsItsCarriers: the CPU time of a process that carries a server's packets is
+// the server's, and not that of a server that has none.
+func TestServerCountsItsCarriers(t *testing.T) {
+	spent := func(carriers []int) float64 {
+		cfg := Config{Test: TCPRR, MessageBytes: 64, Streams: 1, SharedClock: true}
+		client, _, err := carriedRun(t, cfg, someTurns(20), carriers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sum time.Duration
+		for _, s := range client.Slices {
+			sum += s.ServerCPU
+		}
+		return sum.Seconds()
+	}
+	// This process is the carrier: all of its threads, of which two send and answer.
+	without, with := spent(nil), spent([]int{os.Getpid()})
+	t.Logf("CPU time of the server: %.4f s, and %.4f s with a busy carrier", without, with)
+	if with < 1.5*without {
+		t.Errorf("a busy carrier adds nothing to %.4f s: %.4f s", without, with)
 	}
 }

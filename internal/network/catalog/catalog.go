@@ -42,6 +42,7 @@ func List() []network.Network {
 		docker.MACVLAN(),
 		podman.Bridge(),
 		podman.MACVLAN(),
+		podman.Pasta(),
 		flannel.VXLAN(),
 		flannel.VXLANNoOffload(),
 		flannel.HostGW(),

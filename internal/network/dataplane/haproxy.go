@@ -78,6 +78,25 @@ func HAProxies(dir string) ([]HAProxy, error) {
 // PlaceHAProxies moves all threads of those with files in a folder to some CPUs; to all that
 // this process may use where there are none.
 func PlaceHAProxies(dir string, cpus []int) error {
+	all, err := HAProxies(dir)
+	if err != nil {
+		return err
+	}
+	for _, one := range all {
+		processes, err := one.processes()
+		if err == nil {
+			err = PlaceProcesses(processes, cpus)
+		}
+		if err != nil {
+			return fmt.Errorf("CPUs of the proxy %s: %w", one.Name, err)
+		}
+	}
+	return nil
+}
+
+// PlaceProcesses moves all threads of processes to some CPUs; to all that this process may use
+// where there are none. A process that has ended is no error.
+func PlaceProcesses(pids, cpus []int) error {
 	var set unix.CPUSet
 	if len(cpus) == 0 {
 		if err := unix.SchedGetaffinity(0, &set); err != nil {
@@ -87,25 +106,7 @@ func PlaceHAProxies(dir string, cpus []int) error {
 	for _, cpu := range cpus {
 		set.Set(cpu)
 	}
-	all, err := HAProxies(dir)
-	if err != nil {
-		return err
-	}
-	for _, one := range all {
-		if err := one.place(&set); err != nil {
-			return fmt.Errorf("CPUs of the proxy %s: %w", one.Name, err)
-		}
-	}
-	return nil
-}
-
-// place moves its threads to the CPUs of a set.
-func (h HAProxy) place(set *unix.CPUSet) error {
-	processes, err := h.processes()
-	if err != nil {
-		return err
-	}
-	for _, pid := range processes {
+	for _, pid := range pids {
 		threads, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), "task"))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it has ended since
@@ -118,7 +119,7 @@ func (h HAProxy) place(set *unix.CPUSet) error {
 			if err != nil {
 				return err
 			}
-			if err := unix.SchedSetaffinity(tid, set); err != nil && !errors.Is(err, unix.ESRCH) {
+			if err := unix.SchedSetaffinity(tid, &set); err != nil && !errors.Is(err, unix.ESRCH) {
 				return err
 			}
 		}

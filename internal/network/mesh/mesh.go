@@ -77,7 +77,6 @@ func on(n network.Network, model string) network.Network {
 	n.Needs = append(append([]netns.Feature{}, n.Needs...), dataplane.HAProxyTool(), dataplane.NFTTool(), netns.NFTables(), netns.Conntrack())
 	n.IPv6 = false
 	n.Datapath = dataplane.HAProxyVersion
-	n.Place = func(self network.Node, cpus []int) error { return dataplane.PlaceHAProxies(dir(self), cpus) }
 	return n
 }
 

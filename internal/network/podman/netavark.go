@@ -30,6 +30,7 @@ import (
 func Plugins() []plugin.Plugin {
 	return []plugin.Plugin{
 		{Name: "cnibench-netavark", Funcs: skel.CNIFuncs{Add: netavarkAdd, Del: netavarkDel, Check: plugin.Check}, Runs: "netavark"},
+		{Name: "cnibench-pasta", Funcs: skel.CNIFuncs{Add: pastaAdd, Del: pastaDel, Check: plugin.Check}, Runs: "pasta"},
 	}
 }
 

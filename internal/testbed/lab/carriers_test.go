@@ -5,11 +5,16 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // TestCarriersAreKnown: what carries packets in user space is counted with an
-// end of a sample, that of each node once.
+// end of a sample, that of each node once, and runs on the CPU of both ends.
 func TestCarriersAreKnown(t *testing.T) {
 	for name, want := range map[string][]string{
 		"bridge": nil, "flannel/udp": {"lab.test"}, "weave/sleeve": {"lab.test"},
@@ -22,13 +27,18 @@ func TestCarriersAreKnown(t *testing.T) {
 			buildLab(t, l, all)
 			c := l.clusters[keyOf(all[0])]
 			for _, cell := range all {
+				cell.CPUs = result.CPUsSame
 				client, server, err := sites(cell, false)
 				if err != nil {
 					t.Fatal(err)
 				}
 				got := map[int][]string{}
 				for role, at := range map[string]site{roleClient: client, roleServer: server} {
+					if err := c.placeCarriers(cell, client, server); err != nil {
+						t.Error(err)
+					}
 					for _, pid := range c.carriersOf(at, role) {
+						onOneCPU(t, pid)
 						program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 						if err != nil {
 							t.Error(err)
@@ -47,5 +57,24 @@ func TestCarriersAreKnown(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// onOneCPU: all threads of a process may run on one CPU alone.
+func onOneCPU(t *testing.T, pid int) {
+	t.Helper()
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+	if err != nil || len(tasks) == 0 {
+		t.Errorf("process %d has no threads (%v)", pid, err)
+	}
+	for _, task := range tasks {
+		tid, err := strconv.Atoi(filepath.Base(task))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var set unix.CPUSet
+		if err := unix.SchedGetaffinity(tid, &set); err != nil || set.Count() != 1 {
+			t.Errorf("thread %d of process %d may run on %d CPUs (%v)", tid, pid, set.Count(), err)
+		}
 	}
 }

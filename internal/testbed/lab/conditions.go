@@ -114,6 +114,11 @@ func (l *Lab) useAlgorithm(c *cluster, cell result.Cell, ends ...site) (doubts [
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	wanted := l.planner.algorithmFor(cell)
+	if c.network.Published != nil { // whose connections end in their nodes, which have others
+		for _, s := range ends {
+			ends = append(ends, site{node: s.node})
+		}
+	}
 	for _, s := range ends {
 		if err := errors.Join(l.openTCP(c.ns(s), cell.CongestionControl != ""), c.release(s.node, wanted)); err != nil {
 			return nil, err

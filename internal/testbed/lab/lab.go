@@ -217,22 +217,18 @@ func (l *Lab) Ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) 
 	if err != nil {
 		return testbed.Ends{}, err
 	}
-	if err := c.placeProxies(cell, from, to); err != nil {
+	if err := c.placeCarriers(cell, from, to); err != nil {
 		return testbed.Ends{}, err
 	}
 	buffers, err := bufferDoubts(c.network, cell)
 	if err != nil {
 		return testbed.Ends{}, err
 	}
-	clientAddress, serverAddress := c.addressOf(from, cell.Family), c.addressOf(to, cell.Family)
-	target, port := serverAddress, uint16(0)
+	clientAddress, serverAddress := c.knownAs(from, cell.Family), c.knownAs(to, cell.Family)
 	if from == to {
 		clientAddress, serverAddress = loopbackOf(cell.Family), loopbackOf(cell.Family)
-		target = serverAddress
 	}
-	if cell.ToService() {
-		target, port = c.serviceTarget(cell, to), measuredPort(cell.Placement)
-	}
+	target, port := c.target(cell, from, to)
 	client, err := l.place(ctx, c, from, serverAddress, roleClient)
 	if err != nil {
 		return testbed.Ends{}, err
@@ -242,7 +238,8 @@ func (l *Lab) Ends(ctx context.Context, cell result.Cell) (testbed.Ends, error) 
 		return testbed.Ends{}, err
 	}
 	client.Doubts = slices.Concat(client.Doubts, doubts, buffers)
-	return testbed.Ends{Client: client, Server: server, ServerAddress: target, ServerPort: port, Proxied: c.network.Proxied != nil, SharedClock: true}, nil
+	return testbed.Ends{Client: client, Server: server, ServerAddress: target, ServerPort: port, Proxied: c.network.Proxied != nil || c.network.Published != nil,
+		Carried: len(c.carriers[from.node-1])+len(c.carriers[to.node-1]) > 0, SharedClock: true}, nil
 }
 
 // Close takes the lab down. It may be called again.

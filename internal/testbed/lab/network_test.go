@@ -163,6 +163,10 @@ func reach(t *testing.T, l *Lab, n network.Network, cell result.Cell) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if n.Published != nil {
+		reachPublished(t, l, c, cell)
+		return
+	}
 	serverAddress := c.addressOf(to, cell.Family)
 	if from == to {
 		serverAddress = loopbackOf(cell.Family)
@@ -202,6 +206,36 @@ func reach(t *testing.T, l *Lab, n network.Network, cell result.Cell) {
 	}
 	checkWire(t, n, cell, c.addressOf(to, cell.Family), w.Seen())
 	checkFragments(t, n, cell, c.ns(site{node: from.node}), c.ns(from), server, 3*mtu)
+}
+
+// reachPublished: a pod is reached by the ports that its node publishes for it, from pods and
+// nodes, and by no other port. Datagrams may be longer than a packet on the wire.
+func reachPublished(t *testing.T, l *Lab, c *cluster, cell result.Cell) {
+	from, to, err := sites(cell, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, port := c.target(cell, from, to)
+	if mtu, err := netns.MTUTo(c.ns(from), target); err != nil || from.pod > 0 && mtu != c.network.FixedMTU {
+		t.Errorf("MTU %d (%v), want %d", mtu, err, c.network.FixedMTU)
+	}
+	w := onwire.NewWatch(t, l.state.Fabric(c.index))
+	for _, port := range []uint16{port, port + 1} {
+		echoPort(t, c.ns(to), netip.AddrPortFrom(c.address(to), port))
+		for _, payload := range []int{1, 1400, 20_000} {
+			if err := askAs(c.ns(from), netip.AddrPortFrom(target, port), payload, true); err != nil {
+				t.Errorf("port %d, %d bytes: %v", port, payload, err)
+			}
+		}
+	}
+	private := echoPort(t, c.ns(to), netip.AddrPortFrom(c.address(to), port+100))
+	if err := ask(c.ns(from), netip.AddrPortFrom(target, private.Port()), 1); err == nil {
+		t.Errorf("port %d is reached, which is not published", private.Port())
+	}
+	onWire := slices.ContainsFunc(w.Seen(), func(f onwire.Frame) bool { return f.Destination == target && f.Tunnel == "" })
+	if inter := cell.Placement == result.InterHost; onWire != inter {
+		t.Errorf("packets to %s on the wire: %v, want %v", target, onWire, inter)
+	}
 }
 
 // hasNoIPv6: a network without it says so for every cell.
@@ -269,6 +303,10 @@ func hostsReachPods(t *testing.T, l *Lab, n network.Network, all []result.Cell, 
 		from, to, err := sites(c, n.HostNetwork)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if n.Published != nil && to.pod > 0 {
+			reachPublished(t, l, k, c)
+			continue
 		}
 		if err := ask(k.ns(from), echo(t, k.ns(to), k.address(to)), 1300); err != nil {
 			t.Errorf("%s %s: %v", c.Path, c.Placement, err)

@@ -53,3 +53,34 @@ func TestNetavarkTearsDown(t *testing.T) {
 		t.Errorf("podman0 is left: %v; %d rules are left", has(node, "podman0"), rules())
 	}
 }
+
+// TestPastaGoesWithItsPod: CNI DEL ends the pod's pasta, of which each pod has one on its node,
+// and its device goes with it; a second DEL is no error.
+func TestPastaGoesWithItsPod(t *testing.T) {
+	needLab(t)
+	l := New(options(newRunner(t), stateDir(t)))
+	n, err := catalog.Find("podman/pasta")
+	if err != nil {
+		t.Fatal(err)
+	}
+	buildLab(t, l, supported(n))
+	c := l.ordered[0]
+	if len(c.carriers[0]) != len(c.pods[0]) {
+		t.Fatalf("%d processes on node 1 carry packets for %d pods", len(c.carriers[0]), len(c.pods[0]))
+	}
+	rt := cniRuntime(l.options.Runner, l.state, l.held.Path)
+	for range 2 {
+		for _, p := range c.pods[0] {
+			if _, err := rt.Del(t.Context(), attachment(c.conflists[0], p.ns, c.nodes[0].NS)); err != nil {
+				t.Error(err)
+			}
+			if h, _, err := (netns.Port{NS: p.ns, Device: device}).Open(); err == nil {
+				h.Close()
+				t.Errorf("%s still has its device", p.ns.Name)
+			}
+		}
+	}
+	if err := c.findCarriers(); err != nil || len(c.carriers[0]) > 0 {
+		t.Errorf("processes %v are left (%v)", c.carriers[0], err)
+	}
+}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/network"
+	"github.com/cnibench/cnibench/internal/network/dataplane"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed"
 	"github.com/cnibench/cnibench/internal/traffic"
@@ -55,13 +55,10 @@ func (l *Lab) WatchPath(ctx context.Context, cell result.Cell) func(context.Cont
 	}
 }
 
-// placeProxies has the programs that carry a cell's packets run where its ends do: those of a
+// placeCarriers has the programs that carry a cell's packets run where its ends do: those of a
 // node on the CPUs of the ends that are on it. Left to the scheduler, they would do a part of
 // the work on another CPU, which the ends alone do not have.
-func (c *cluster) placeProxies(cell result.Cell, from, to site) error {
-	if c.network.Place == nil && c.proxy.Place == nil {
-		return nil
-	}
+func (c *cluster) placeCarriers(cell result.Cell, from, to site) error {
 	cpus := map[int][]int{} // by node
 	for _, end := range []struct {
 		node   int
@@ -74,23 +71,22 @@ func (c *cluster) placeProxies(cell result.Cell, from, to site) error {
 		cpus[end.node] = append(cpus[end.node], chosen...)
 	}
 	for node, chosen := range cpus {
-		if err := c.moveProxies(node, chosen); err != nil {
+		if err := c.moveCarriers(node, chosen); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// moveProxies moves the programs of a node that carry packets to some CPUs; none leave them to
+// moveCarriers moves the programs of a node that carry packets to some CPUs; none leave them to
 // the scheduler.
-func (c *cluster) moveProxies(node int, cpus []int) error {
-	for _, place := range []func(network.Node, []int) error{c.network.Place, c.proxy.Place} {
-		if place == nil {
-			continue
-		}
-		if err := place(c.nodes[node-1], cpus); err != nil {
-			return fmt.Errorf("%s: %w", c.nodes[node-1].Name, err)
-		}
+func (c *cluster) moveCarriers(node int, cpus []int) error {
+	err := dataplane.PlaceProcesses(c.carriers[node-1], cpus)
+	if err == nil && c.proxy.Place != nil {
+		err = c.proxy.Place(c.nodes[node-1], cpus)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.nodes[node-1].Name, err)
 	}
 	return nil
 }

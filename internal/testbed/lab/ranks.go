@@ -52,6 +52,9 @@ func supportRanks(n network.Network, c result.Cell) ([]site, error) {
 	if err != nil {
 		return nil, err
 	}
+	if n.Published != nil && c.Path == result.PathPodToPod {
+		return nil, fmt.Errorf("%s has pods that are reached by a few published ports, and ranks choose their own", c.Network)
+	}
 	last := sites[len(sites)-1]
 	if last.node > maxNodes {
 		return nil, fmt.Errorf("%d nodes for %d ranks: a lab has at most %d", last.node, c.Ranks, maxNodes)
@@ -85,7 +88,7 @@ func (l *Lab) Ranks(ctx context.Context, cell result.Cell) ([]testbed.Rank, erro
 		return nil, err
 	}
 	for _, s := range sites { // the ends of other cells may have had them
-		if err := c.moveProxies(s.node, nil); err != nil {
+		if err := c.moveCarriers(s.node, nil); err != nil {
 			return nil, err
 		}
 	}

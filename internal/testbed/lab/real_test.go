@@ -163,7 +163,7 @@ func TestReapRealNetworks(t *testing.T) {
 		t.Run(until, func(t *testing.T) {
 			dir := stateDir(t)
 			leavesNothing(t, dir, func() string {
-				killOwner(t, dir, until, "docker/bridge-real", "docker/host", "docker/overlay-real", "podman/bridge", ovnName)
+				killOwner(t, dir, until, "docker/bridge-real", "docker/host", "docker/overlay-real", "podman/bridge", "podman/pasta", ovnName)
 				ids, err := (state.Store{Dir: dir}).IDs()
 				if err != nil || len(ids) > 1 || until == "built" && len(ids) == 0 {
 					t.Fatalf("labs %v (%v)", ids, err)

@@ -36,9 +36,28 @@ func (l *Lab) Sites(cell result.Cell) (Sites, error) {
 	if from == to {
 		s.Address = loopbackOf(cell.Family)
 	}
-	s.Target = s.Address
-	if cell.ToService() {
-		s.Target, s.Port = c.serviceTarget(cell, to), measuredPort(cell.Placement)
-	}
+	s.Target, s.Port = c.target(cell, from, to)
 	return s, nil
+}
+
+// target is where the client of a cell sends to, and the port at which its server must listen;
+// 0 is any.
+func (c *cluster) target(cell result.Cell, from, to site) (netip.Addr, uint16) {
+	switch {
+	case cell.ToService():
+		return c.serviceTarget(cell, to), measuredPort(cell.Placement)
+	case from == to:
+		return loopbackOf(cell.Family), 0
+	case to.pod != 0 && c.network.Published != nil:
+		return c.knownAs(to, cell.Family), c.network.Published(c.address(to))
+	}
+	return c.knownAs(to, cell.Family), 0
+}
+
+// knownAs is the address that others know a site by.
+func (c *cluster) knownAs(s site, family string) netip.Addr {
+	if c.network.Published != nil {
+		s.pod = 0
+	}
+	return c.addressOf(s, family)
 }

@@ -174,6 +174,8 @@ func (p *planner) support(c result.Cell) (client, server site, err error) {
 		switch {
 		case n.HostNetwork:
 			return client, server, fmt.Errorf("%s has no pods to add: they share their node's namespace", c.Network)
+		case n.Published != nil:
+			return client, server, fmt.Errorf("%s has pods that are reached by published ports, at which their node answers before they do", c.Network)
 		case c.Family == "ipv6":
 			return client, server, fmt.Errorf("%s asks its pods by IPv4", result.PodSetupName)
 		}
