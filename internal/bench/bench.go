@@ -156,9 +156,11 @@ type run struct {
 	// cannot are the cells with a record that says that they are unsupported.
 	cannot map[result.Cell]bool
 	// spread is by how much a cell's slices differ in the first block, as a share,
-	// drains the longest that one took beyond its length.
+	// drains the longest that one took beyond its length. opens is the shortest time that
+	// opening a connection took on a path (pathOf).
 	spread     map[result.Cell]float64
 	drains     map[result.Cell]time.Duration
+	opens      map[result.Cell]time.Duration
 	explaining explaining
 	// retired are the cells that need no more samples: settled or unsupported.
 	// Without OnlyOpen a settled baseline is still measured with the cells that are compared with
@@ -185,7 +187,7 @@ type run struct {
 }
 
 func newRun(o Options) *run {
-	return &run{Options: o, spread: map[result.Cell]float64{}, drains: map[result.Cell]time.Duration{}, retired: map[result.Cell]bool{}, unsupported: map[result.Cell]bool{},
+	return &run{Options: o, spread: map[result.Cell]float64{}, drains: map[result.Cell]time.Duration{}, opens: map[result.Cell]time.Duration{}, retired: map[result.Cell]bool{}, unsupported: map[result.Cell]bool{},
 		cannot: map[result.Cell]bool{}, slots: map[string]slotState{}, tools: map[string]map[string]string{}}
 }
 

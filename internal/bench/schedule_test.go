@@ -81,7 +81,7 @@ func TestSlicedTime(t *testing.T) {
 // TestBuffersDrain: after a stream that fills a shaped link the next slice waits for the buffers of
 // the link and, with TCP, of the sender, also where the slices before left them nearly empty.
 func TestBuffersDrain(t *testing.T) {
-	r := &run{Options: Options{Sampling: campaign.Sampling{SliceSeconds: 0.02, Slices: 3}}, drains: map[result.Cell]time.Duration{}}
+	r := newRun(Options{Sampling: campaign.Sampling{SliceSeconds: 0.02, Slices: 3}})
 	stream := func(link string, streams int) result.Cell {
 		return result.Cell{Workload: "tcp_stream", Link: link, MessageBytes: 65536, Streams: streams}
 	}
@@ -114,6 +114,33 @@ func TestBuffersDrain(t *testing.T) {
 		last := one.turns[2]
 		if got := last.At - one.turns[1].At - last.LeadIn - last.Length; got < x.least || got > x.most {
 			t.Errorf("%s, after drains of %v: %v are left after a slice, want %v to %v", x.cell.Traffic(), x.drained, got, x.least, x.most)
+		}
+	}
+}
+
+// TestLongOpen: one connection that took long to open makes no slice longer where another of the
+// path opened at once, in this block or in one before. A path that is long has long slices.
+func TestLongOpen(t *testing.T) {
+	r := newRun(Options{Sampling: campaign.Sampling{SliceSeconds: 0.02, Slices: 3}})
+	lengthOf := func(network, workload string, opened time.Duration) time.Duration {
+		c := result.Cell{Network: network, Workload: workload, MessageBytes: 64, Streams: 1}
+		one := &slicedTry{try: &try{sample: result.Sample{Cell: c}}, slot: plan.Slot{Block: 2, Cell: c}, opened: opened}
+		r.schedule([]*slicedTry{one})
+		return one.turns[0].Length
+	}
+	const ms = time.Millisecond
+	for i, x := range []struct {
+		network, workload string
+		opened, want      time.Duration
+	}{
+		{"far", "udp_stream", 100 * ms, 1000 * ms},
+		{"near", "tcp_rr", ms, 20 * ms},
+		{"near", "udp_stream", 100 * ms, 20 * ms},
+		{"far", "udp_stream", 50 * ms, 500 * ms},
+		{"far", "udp_stream", 200 * ms, 500 * ms},
+	} {
+		if got := lengthOf(x.network, x.workload, x.opened); got != x.want {
+			t.Errorf("%d: a slice of %s, whose connection opened in %v, takes %v, want %v", i, x.network, x.opened, got, x.want)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func Pasta() network.Network {
 		Kind:         result.KindReal,
 		Name:         "podman/pasta",
 		Summary:      "Podman's default network for users that are not root: pasta, in user space, between a tap device and sockets of the node; pods are reached by published ports",
-		NoServices:   noServices,
+		NoServices:   "its pods are reached by ports that their nodes publish, and have no addresses that a service could lead to",
 		NoEncryption: "pasta was not tried on a device that encrypts",
 		FixedMTU:     pastaMTU,
 		Published:    published,

@@ -65,6 +65,9 @@ func (l *Lab) AddPods(ctx context.Context, cell result.Cell) (set result.PodSetU
 			set.Pods = append(set.Pods, n.times)
 		}
 	}()
+	if err := c.moveCarriers(1, nil); err != nil { // dockerd and its like: a sample may have had them
+		return set, err
+	}
 	if err := c.newPods(ctx, news); err != nil {
 		return set, err
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"testing"
@@ -38,13 +39,20 @@ func TestCarriersAreKnown(t *testing.T) {
 						t.Error(err)
 					}
 					for _, pid := range c.carriersOf(at, role) {
-						onOneCPU(t, pid)
+						mayRunOn(t, pid, 1)
 						program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 						if err != nil {
 							t.Error(err)
 						}
 						got[at.node] = append(got[at.node], filepath.Base(program))
 					}
+				}
+				cell.Workload = result.ServiceUpdateName
+				if err := c.placeCarriers(cell, client, server); err != nil {
+					t.Error(err)
+				}
+				for _, pid := range c.carriers[client.node-1] {
+					mayRunOn(t, pid, runtime.NumCPU())
 				}
 				for node := 1; node <= server.node; node++ {
 					slices.Sort(got[node])
@@ -60,8 +68,8 @@ func TestCarriersAreKnown(t *testing.T) {
 	}
 }
 
-// onOneCPU: all threads of a process may run on one CPU alone.
-func onOneCPU(t *testing.T, pid int) {
+// mayRunOn: all threads of a process may run on as many CPUs.
+func mayRunOn(t *testing.T, pid, cpus int) {
 	t.Helper()
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
 	if err != nil || len(tasks) == 0 {
@@ -73,8 +81,8 @@ func onOneCPU(t *testing.T, pid int) {
 			t.Fatal(err)
 		}
 		var set unix.CPUSet
-		if err := unix.SchedGetaffinity(tid, &set); err != nil || set.Count() != 1 {
-			t.Errorf("thread %d of process %d may run on %d CPUs (%v)", tid, pid, set.Count(), err)
+		if err := unix.SchedGetaffinity(tid, &set); err != nil || set.Count() != cpus {
+			t.Errorf("thread %d of process %d may run on %d CPUs (%v), want %d", tid, pid, set.Count(), err, cpus)
 		}
 	}
 }

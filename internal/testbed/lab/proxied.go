@@ -57,8 +57,12 @@ func (l *Lab) WatchPath(ctx context.Context, cell result.Cell) func(context.Cont
 
 // placeCarriers has the programs that carry a cell's packets run where its ends do: those of a
 // node on the CPUs of the ends that are on it. Left to the scheduler, they would do a part of
-// the work on another CPU, which the ends alone do not have.
+// the work on another CPU, which the ends alone do not have. Where a service is changed, programs
+// that carry no packets (ovn-controller) do what is measured, and all are left to the scheduler.
 func (c *cluster) placeCarriers(cell result.Cell, from, to site) error {
+	if cell.Workload == result.ServiceUpdateName {
+		return errors.Join(c.moveCarriers(from.node, nil), c.moveCarriers(to.node, nil))
+	}
 	cpus := map[int][]int{} // by node
 	for _, end := range []struct {
 		node   int

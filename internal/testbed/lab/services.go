@@ -41,6 +41,8 @@ func (p *planner) checkRules(n network.Network, c result.Cell) error {
 	switch {
 	case n.HostNetwork:
 		return fmt.Errorf("%s has no services: its programs are in their nodes' own network, without Kubernetes", c.Network)
+	case n.Published != nil:
+		return fmt.Errorf("%s has no services: %s", c.Network, n.NoServices) // not even those at sockets
 	case c.Workload == result.ServiceUpdateName && c.Path != result.PathPodToClusterIP:
 		return fmt.Errorf("%s changes the service of a path to a cluster-ip, on the node of the client", c.Workload)
 	case proxy.Family != "" && !strings.HasPrefix(n.Name, proxy.Family):
