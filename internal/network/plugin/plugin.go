@@ -178,14 +178,19 @@ func podAddress(dev netlink.Link, addr *net.IPNet, gateway net.IP) error {
 	return nil
 }
 
-// Del gives the address back and takes the pod's device away. It is no
-// error for a pod that does not exist, or was added in part.
-func Del(args *skel.CmdArgs) error {
+// IPAMFree is IPAMDel for a plugin that has not read the configuration of its IPAM plugin.
+func IPAMFree(args *skel.CmdArgs) error {
 	var conf Conf
 	if err := json.Unmarshal(args.StdinData, &conf); err != nil {
 		return fmt.Errorf("configuration: %w", err)
 	}
-	if err := IPAMDel(conf, args); err != nil {
+	return IPAMDel(conf, args)
+}
+
+// Del gives the address back and takes the pod's device away. It is no
+// error for a pod that does not exist, or was added in part.
+func Del(args *skel.CmdArgs) error {
+	if err := IPAMFree(args); err != nil {
 		return err
 	}
 	return DelDevice(args, args.IfName)

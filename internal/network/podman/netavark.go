@@ -22,7 +22,6 @@ import (
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/flock"
 	"github.com/cnibench/cnibench/internal/netns"
-	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/network/plugin"
 )
 
@@ -88,40 +87,26 @@ type (
 	}
 )
 
-func netavarkAdd(args *skel.CmdArgs) (err error) {
+func netavarkAdd(args *skel.CmdArgs) error {
 	conf, err := readNetavarkConf(args)
 	if err != nil {
 		return err
 	}
-	ipam, result, err := plugin.IPAMAdd(args)
-	if err != nil {
-		return err
-	}
-	defer func() {
+	return addPod(args, conf.CNIVersion, func(address netip.Prefix) (mac string, made netip.Prefix, err error) {
+		out, err := conf.run(args, "setup", address.Addr())
 		if err != nil {
-			err = errors.Join(err, plugin.IPAMDel(ipam, args))
+			return "", made, err
 		}
-	}()
-	address, ok := netip.AddrFromSlice(result.IPs[0].Address.IP.To4())
-	if !ok {
-		return fmt.Errorf("address %s", result.IPs[0].Address.IP)
-	}
-	out, err := conf.run(args, "setup", address)
-	if err != nil {
-		return err
-	}
-	var status map[string]netavarkStatus
-	if err := json.Unmarshal(out, &status); err != nil {
-		return fmt.Errorf("netavark setup: its answer: %w", err)
-	}
-	made, ok := status[conf.Name].Interfaces[args.IfName]
-	if !ok || len(made.Subnets) != 1 || made.Subnets[0].Address.Addr() != address {
-		return fmt.Errorf("netavark setup: it did not make %s with %s: it answered %s", args.IfName, address, out)
-	}
-	result.IPs[0].Address.Mask = network.IPNet(made.Subnets[0].Address).Mask
-	result.IPs[0].Interface = current.Int(0)
-	result.Interfaces = []*current.Interface{{Name: args.IfName, Sandbox: args.Netns, Mac: made.MAC}}
-	return types.PrintResult(result, conf.CNIVersion)
+		var status map[string]netavarkStatus
+		if err := json.Unmarshal(out, &status); err != nil {
+			return "", made, fmt.Errorf("netavark setup: its answer: %w", err)
+		}
+		device, ok := status[conf.Name].Interfaces[args.IfName]
+		if !ok || len(device.Subnets) != 1 || device.Subnets[0].Address.Addr() != address.Addr() {
+			return "", made, fmt.Errorf("netavark setup: it did not make %s with %s: it answered %s", args.IfName, address.Addr(), out)
+		}
+		return device.MAC, device.Subnets[0].Address, nil
+	})
 }
 
 // netavarkDel is no error for a pod that is gone, or was added in part.
@@ -130,11 +115,7 @@ func netavarkDel(args *skel.CmdArgs) error {
 	if err != nil {
 		return err
 	}
-	var ipam plugin.Conf
-	if err := json.Unmarshal(args.StdinData, &ipam); err != nil {
-		return fmt.Errorf("configuration: %w", err)
-	}
-	if err := plugin.IPAMDel(ipam, args); err != nil {
+	if err := plugin.IPAMFree(args); err != nil {
 		return err
 	}
 	has, err := podHas(args)

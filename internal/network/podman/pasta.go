@@ -17,7 +17,6 @@ import (
 
 	"github.com/containernetworking/cni/pkg/skel"
 	"github.com/containernetworking/cni/pkg/types"
-	current "github.com/containernetworking/cni/pkg/types/100"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
@@ -106,46 +105,34 @@ func (c pastaConf) pidFile(args *skel.CmdArgs) string {
 	return filepath.Join(pastaDir(c.RunDir), args.ContainerID+".pid")
 }
 
-func pastaAdd(args *skel.CmdArgs) (err error) {
+func pastaAdd(args *skel.CmdArgs) error {
 	conf, err := readPastaConf(args)
 	if err != nil {
 		return err
 	}
-	ipam, result, err := plugin.IPAMAdd(args)
-	if err != nil {
-		return err
+	return addPod(args, conf.CNIVersion, func(address netip.Prefix) (string, netip.Prefix, error) {
+		mac, err := conf.start(args, address)
+		return mac, address, err
+	})
+}
+
+// start starts the pod's pasta, which goes to the background when the device is there, and gives
+// the device's hardware address.
+func (c pastaConf) start(args *skel.CmdArgs, address netip.Prefix) (mac string, err error) {
+	if err := os.MkdirAll(pastaDir(c.RunDir), 0o700); err != nil {
+		return "", err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, plugin.IPAMDel(ipam, args))
-		}
-	}()
-	ip := result.IPs[0]
-	address, ok := netip.AddrFromSlice(ip.Address.IP.To4())
-	if !ok {
-		return fmt.Errorf("address %s", ip.Address.IP)
-	}
-	if err := os.MkdirAll(pastaDir(conf.RunDir), 0o700); err != nil {
-		return err
-	}
-	bits, _ := ip.Address.Mask.Size()
 	r := exec.NewRunner()
 	defer r.Close()
-	// It goes to the background when the device is there.
-	got, err := r.Run(context.Background(), exec.Cmd{
-		Argv:     conf.argv(args, netip.PrefixFrom(address, bits)),
-		CleanEnv: true, Env: []string{"PATH=" + os.Getenv("PATH")},
-	})
+	got, err := r.Run(context.Background(), exec.Cmd{Argv: c.argv(args, address), CleanEnv: true, Env: []string{"PATH=" + os.Getenv("PATH")}})
 	if err != nil {
-		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(got.Stderr))
+		return "", fmt.Errorf("%w: %s", err, bytes.TrimSpace(got.Stderr))
 	}
-	mac, err := plugin.OnDevice(args, func(netlink.Link) error { return nil })
+	device, err := plugin.OnDevice(args, func(netlink.Link) error { return nil })
 	if err != nil {
-		return errors.Join(err, endPasta(conf.pidFile(args), args.Netns))
+		return "", errors.Join(err, endPasta(c.pidFile(args), args.Netns))
 	}
-	ip.Gateway, ip.Interface = conf.Gateway.AsSlice(), current.Int(0)
-	result.Interfaces = []*current.Interface{{Name: args.IfName, Sandbox: args.Netns, Mac: mac.String()}}
-	return types.PrintResult(result, conf.CNIVersion)
+	return device.String(), nil
 }
 
 // argv are pasta's arguments (passt(1)): those of Podman's containers/common (libnetwork/pasta,
@@ -170,11 +157,7 @@ func pastaDel(args *skel.CmdArgs) error {
 	if err != nil {
 		return err
 	}
-	var ipam plugin.Conf
-	if err := json.Unmarshal(args.StdinData, &ipam); err != nil {
-		return fmt.Errorf("configuration: %w", err)
-	}
-	return errors.Join(plugin.IPAMDel(ipam, args), endPasta(conf.pidFile(args), args.Netns))
+	return errors.Join(plugin.IPAMFree(args), endPasta(conf.pidFile(args), args.Netns))
 }
 
 func readPID(file string) (int, error) {

@@ -6,14 +6,20 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/containernetworking/cni/pkg/skel"
+	"github.com/containernetworking/cni/pkg/types"
+	current "github.com/containernetworking/cni/pkg/types/100"
 
 	"github.com/cnibench/cnibench/internal/exec"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/network"
 	"github.com/cnibench/cnibench/internal/network/dataplane"
+	"github.com/cnibench/cnibench/internal/network/plugin"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -75,6 +81,34 @@ func byDriver(driver, device string) network.Network {
 		return network.Template(text, n)(self, nodes)
 	}
 	return n
+}
+
+// addPod is the ADD of both plugins. It gets an address for the pod, has attach make the device
+// with it, whose hardware address and prefix attach gives, and prints the result. Where
+// something fails, the address is given back.
+func addPod(args *skel.CmdArgs, cniVersion string, attach func(netip.Prefix) (mac string, made netip.Prefix, err error)) (err error) {
+	ipam, result, err := plugin.IPAMAdd(args)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, plugin.IPAMDel(ipam, args))
+		}
+	}()
+	ip := result.IPs[0]
+	address, ok := netip.AddrFromSlice(ip.Address.IP.To4())
+	if !ok {
+		return fmt.Errorf("address %s", ip.Address.IP)
+	}
+	bits, _ := ip.Address.Mask.Size()
+	mac, made, err := attach(netip.PrefixFrom(address, bits))
+	if err != nil {
+		return err
+	}
+	ip.Address, ip.Interface = *network.IPNet(made), current.Int(0)
+	result.Interfaces = []*current.Interface{{Name: args.IfName, Sandbox: args.Netns, Mac: mac}}
+	return types.PrintResult(result, cniVersion)
 }
 
 // netavarkTool is the Debian package, as a feature of the machine.

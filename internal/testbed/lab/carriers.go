@@ -1,9 +1,14 @@
 package lab
 
 import (
+	"errors"
+	"fmt"
 	"strconv"
 
+	"github.com/cnibench/cnibench/internal/network/dataplane"
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testbed/lab/processes"
+	"github.com/cnibench/cnibench/internal/traffic"
 )
 
 // The two ends of a sample, which have agents of their own.
@@ -45,4 +50,44 @@ func (c *cluster) carriersOf(s site, role string) []int {
 		return nil
 	}
 	return c.carriers[s.node-1]
+}
+
+// placeCarriers has the programs that carry a cell's packets run where its ends do: those of a
+// node on the CPUs of the ends that are on it. Left to the scheduler, they would do a part of
+// the work on another CPU, which the ends alone do not have. Where a service is changed, programs
+// that carry no packets (ovn-controller) do what is measured, and all are left to the scheduler.
+func (c *cluster) placeCarriers(cell result.Cell, from, to site) error {
+	if cell.Workload == result.ServiceUpdateName {
+		return errors.Join(c.moveCarriers(from.node, nil), c.moveCarriers(to.node, nil))
+	}
+	cpus := map[int][]int{} // by node
+	for _, end := range []struct {
+		node   int
+		server bool
+	}{{from.node, false}, {to.node, true}} {
+		chosen, err := traffic.ChooseCPUs(cell.CPUs, end.server)
+		if err != nil {
+			return err
+		}
+		cpus[end.node] = append(cpus[end.node], chosen...)
+	}
+	for node, chosen := range cpus {
+		if err := c.moveCarriers(node, chosen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moveCarriers moves the programs of a node that carry packets to some CPUs; none leave them to
+// the scheduler.
+func (c *cluster) moveCarriers(node int, cpus []int) error {
+	err := dataplane.PlaceProcesses(c.carriers[node-1], cpus)
+	if err == nil && c.proxy.Place != nil {
+		err = c.proxy.Place(c.nodes[node-1], cpus)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.nodes[node-1].Name, err)
+	}
+	return nil
 }
