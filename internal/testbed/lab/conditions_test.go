@@ -64,14 +64,14 @@ type settingSteps []struct{ made, chosen string }
 // settingFollows tries a setting of both ends: it has the second value of a step while a cell
 // chooses congestion control, the first one for the next cell that leaves conditions to the
 // system, and after the campaign. steps takes the value that the lab made the ends with.
-func settingFollows(t *testing.T, sysctl string, steps func(made string) settingSteps) {
+func settingFollows(t *testing.T, network, sysctl string, steps func(made string) settingSteps) {
 	t.Helper()
 	l := New(options(newRunner(t), t.TempDir()))
-	chosen := cells("bridge")[0]
+	chosen := cells(network)[0]
 	chosen.Workload, chosen.Protocol, chosen.CongestionControl = "iperf3", "tcp", "cubic"
 	asIs := chosen
 	asIs.CongestionControl = ""
-	buildLab(t, l, slices.Concat(cells("bridge")[:1], []result.Cell{chosen, asIs}))
+	buildLab(t, l, slices.Concat(cells(network)[:1], []result.Cell{chosen, asIs}))
 	c := l.clusters[keyOf(chosen)]
 	client, server, err := sites(chosen, false)
 	if err != nil {
@@ -120,7 +120,7 @@ func settingFollows(t *testing.T, sysctl string, steps func(made string) setting
 // TestStreamsBeginWithAWideWindow: where congestion control is chosen, both ends' first
 // receive window is wide, unless somebody chose another one.
 func TestStreamsBeginWithAWideWindow(t *testing.T) {
-	settingFollows(t, windowSysctl, func(string) settingSteps {
+	settingFollows(t, "bridge", windowSysctl, func(string) settingSteps {
 		return settingSteps{
 			{"4096 131072 33554432", "4096 8388608 33554432"},
 			{"4096 131072 4194304", "4096 4194304 4194304"}, // no wider than the system allows
@@ -129,10 +129,18 @@ func TestStreamsBeginWithAWideWindow(t *testing.T) {
 	})
 }
 
+// TestPastaHasTheKernelsWindow: the first receive window of pods that pasta carries, and of
+// their nodes, is left as it is.
+func TestPastaHasTheKernelsWindow(t *testing.T) {
+	settingFollows(t, "podman/pasta", windowSysctl, func(string) settingSteps {
+		return settingSteps{{"4096 131072 33554432", "4096 131072 33554432"}}
+	})
+}
+
 // TestNothingWaits: where congestion control is chosen, an end keeps no closed connection in
 // TIME_WAIT, unless somebody chose how many.
 func TestNothingWaits(t *testing.T) {
-	settingFollows(t, waitingSysctl, func(made string) settingSteps {
+	settingFollows(t, "bridge", waitingSysctl, func(made string) settingSteps {
 		return settingSteps{{made, noneWaits}, {"7", "7"}}
 	})
 }
