@@ -66,8 +66,12 @@ func TestSlicedTime(t *testing.T) {
 	}
 	both := stream
 	both.Link, both.Direction = "unshaped", traffic.Bidirectional
-	if got := SlicedTime(s, both); got < short+5*2*16*time.Millisecond {
-		t.Errorf("a stream takes %v, one that goes both ways %v", short, got)
+	if got := SlicedTime(s, both); got < short+5*(4*20+2*16)*time.Millisecond {
+		t.Errorf("a stream takes %v, one that goes both ways, in longer slices, %v", short, got)
+	}
+	both.Workload = "udp_stream"
+	if got := SlicedTime(s, both); got > short+5*2*24*time.Millisecond {
+		t.Errorf("datagrams that go both ways take %v: their slices need not be longer", got)
 	}
 	parallel.Workload = "tcp_rr"
 	if got, want := SlicedTime(s, parallel), slices+5*3*firstDrain+slicedOverhead; got != want {

@@ -152,12 +152,13 @@ func (p *parser) slicedRoundTrips(s sliceSum) error {
 // SliceOf is the length of one slice and its lead-in for a cell whose connections
 // were opened in a time, where a campaign asks for length. Both are long compared with a
 // round trip: a lead-in opens the window of TCP, and a slice is much longer than
-// the drain at its end. Where a link shapes traffic, its bucket fills while nothing
-// is sent, and what it then lets through at once must be small compared with the slice.
-func SliceOf(length, open time.Duration, shaped bool) (leadIn, slice time.Duration) {
+// the drain at its end. longer is for traffic whose first milliseconds are not what follows. Where
+// a link shapes traffic, its bucket fills while nothing is sent, and what it then lets through at
+// once must be small compared with the slice.
+func SliceOf(length, open time.Duration, longer bool) (leadIn, slice time.Duration) {
 	leadIn, slice = length/10, length
-	if shaped {
-		slice *= shapedLonger
+	if longer {
+		slice *= timesLonger
 	}
 	if least := roundTripsInSlice * open / opensRoundTrips; slice < least {
 		slice = least
@@ -178,9 +179,9 @@ const (
 	// streamWarmup is what a stream of a lab took to become steady, and half as much
 	// again.
 	streamWarmup = 100 * time.Millisecond
-	// shapedLonger makes the slices of shaped links longer. A bucket of 1 ms is then
+	// timesLonger is how many times as long a longer slice is. A bucket of 1 ms is then
 	// less than 1 % of a slice of 5 × 20 ms.
-	shapedLonger = 5
+	timesLonger = 5
 	// roundTripsInSlice is how many round trips a slice has at least.
 	roundTripsInSlice = 40
 	// opensRoundTrips is how many round trips opening a connection takes, and more:
