@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 		case "agent":
 			os.Exit(Serve(context.Background(), os.Stdin, os.Stdout))
 		case "wait":
-			WaitFor(context.Background())
+			WaitFor(context.Background(), nil)
 		case "wrong-agent":
 			fmt.Println(`{"id":1,"result":{"protocol":99,"version":"v9"}}`)
 			time.Sleep(time.Minute)

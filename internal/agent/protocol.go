@@ -39,6 +39,10 @@ const (
 	// MethodJoin opens the port of one rank of a job, MethodRank runs it.
 	MethodJoin = "join"
 	MethodRank = "rank"
+	// MethodExpect opens a port at which pods report that are added, MethodArrived answers once
+	// all of them have reported.
+	MethodExpect  = "expect"
+	MethodArrived = "arrived"
 )
 
 // StrangersDoubt begins a doubt about a tool's sample about strangers at its port.
@@ -145,6 +149,36 @@ type RankParams struct {
 type RankResult struct {
 	Report *traffic.JobReport `json:"report,omitempty"`
 	Failed *traffic.JobError  `json:"failed,omitempty"`
+}
+
+// ExpectParams opens the port for newcomers.
+type ExpectParams struct {
+	// Token is the one that their reports have, Names are those of the pods, and Address is the one
+	// of the agent's own place that they report to.
+	Token   string   `json:"token"`
+	Names   []string `json:"names"`
+	Address string   `json:"address"`
+}
+
+// ExpectResult is the answer: the port is open.
+type ExpectResult struct {
+	Port uint16 `json:"port"`
+}
+
+// ArrivedResult is the answer to MethodArrived, which has no parameters.
+type ArrivedResult struct {
+	Arrivals []Arrival `json:"arrivals"`
+	// Strangers is how many connections sent something else than the report of an expected pod.
+	Strangers int `json:"strangers,omitempty"`
+}
+
+// Arrival is the report of a newcomer.
+type Arrival struct {
+	Name string `json:"name"`
+	// At is when it came, on the monotonic clock of the agent's machine, nanoseconds.
+	At int64 `json:"at_nanoseconds"`
+	// Ran is for how long the first process of the pod had run when it sent the report.
+	Ran time.Duration `json:"ran_nanoseconds"`
 }
 
 // FinishParams ends a serving session and answers with its workload.Output.

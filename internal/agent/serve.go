@@ -55,11 +55,13 @@ type server struct {
 	sessions map[string]*session
 	opened   map[string]opening
 	ranks    map[string]*joined
-	jobs     map[*tool]bool // that start ranks of an MPI, and run
-	switches switches
-	next     int
-	versions map[string]string // of tools, once asked
-	release  string            // the version of this program
+	// newcomers are expected; nil: none are.
+	newcomers *newcomers
+	jobs      map[*tool]bool // that start ranks of an MPI, and run
+	switches  switches
+	next      int
+	versions  map[string]string // of tools, once asked
+	release   string            // the version of this program
 }
 
 // Serve is the agent: it answers requests from stdin on stdout until stdin
@@ -158,6 +160,7 @@ func (s *server) fresh() {
 	s.opened = map[string]opening{}
 	s.ranks = map[string]*joined{}
 	s.jobs = map[*tool]bool{}
+	s.newcomers = nil
 }
 
 // accept answers one line, each in a goroutine of its own.
@@ -215,6 +218,10 @@ func (s *server) do(ctx context.Context, req Request) (any, error) {
 		return with(req, func(p JoinParams) (ServeResult, error) { return s.join(ctx, p) })
 	case MethodRank:
 		return with(req, func(p RankParams) (RankResult, error) { return s.rank(p) })
+	case MethodExpect:
+		return with(req, func(p ExpectParams) (ExpectResult, error) { return s.expect(ctx, p) })
+	case MethodArrived:
+		return s.arrived()
 	case MethodIdle:
 		return with(req, func(p IdleParams) (IdleResult, error) { return s.idle(ctx, p) })
 	default:

@@ -17,8 +17,11 @@ const orphansEvery = time.Second
 // WaitFor is the main process of a container in which agents are started later:
 // it does nothing until ctx ends, but take the exit status of every process that
 // has lost its parent, as the first process of a PID namespace must
-// (pid_namespaces(7)), and kill those that go on.
-func WaitFor(ctx context.Context) {
+// (pid_namespaces(7)), and kill those that go on. That of a newcomer reports; nil: it does not.
+func WaitFor(ctx context.Context, reports *Newcomer) {
+	if reports != nil {
+		go reports.report(ctx, time.Now())
+	}
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, syscall.SIGCHLD)
 	defer signal.Stop(children)

@@ -13,7 +13,7 @@ import (
 func TestWaitForReapsAndEnds(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	over := make(chan struct{})
-	go func() { WaitFor(ctx); close(over) }()
+	go func() { WaitFor(ctx, nil); close(over) }()
 	for range 20 {
 		child, err := os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{})
 		if err != nil {

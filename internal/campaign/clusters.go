@@ -34,9 +34,11 @@ type Cluster struct {
 	// of the run's own.
 	Namespace string `json:"namespace,omitempty"`
 	// Switch are commands (program and arguments each) that give the cluster its
-	// network, which then is Network; none: it has one.
-	Switch  [][]string `json:"switch,omitempty"`
-	Network string     `json:"network,omitempty"`
+	// network; none: it has one.
+	Switch [][]string `json:"switch,omitempty"`
+	// Network is the one that it must be detected to have, after Switch if there is one;
+	// "": any.
+	Network string `json:"network,omitempty"`
 
 	// Found is what the cluster turned out to have; a plan needs it.
 	Found Found `json:"-"`
@@ -146,8 +148,8 @@ func (d *decoder) checkSwitches(c *Campaign) {
 		where := keyPath{"clusters", i}
 		switch {
 		case !d.good(where):
-		case (cluster.Switch == nil) != (cluster.Network == ""):
-			d.fail(where, "switch: [[helm, upgrade, …]] and network: cilium/native", "switch is the commands that give a cluster the network: expected both, or neither")
+		case cluster.Switch != nil && cluster.Network == "":
+			d.fail(where, "switch: [[helm, upgrade, …]] and network: cilium/native", "switch is the commands that give a cluster its network: expected the network too")
 		case (cluster.Switch == nil) != (c.Clusters[0].Switch == nil):
 			d.fail(where, "measure it in a campaign of its own", "some clusters have switch and some do not: those that have it are measured one after the other, the others in turns")
 		}
@@ -248,6 +250,6 @@ func clusterKeys() []key {
 		{name: "switch", defDoc: "it has its network", kind: "word of a command", minItems: 1, repeats: true, example: "[[helm, upgrade, --install, cilium, ./cilium], [kubectl, -n, kube-system, rollout, status, ds/cilium]]",
 			doc: "Commands that install the cluster's network. Each is a list of a program and its arguments, without a shell. They run in the campaign file's folder with the cluster's KUBECONFIG. Use them to measure one cluster with several networks, under several names. cnibench measures all blocks of one network before it switches to the next, because a network cannot be switched between samples. Requires network."},
 		{name: "network", defDoc: "what is detected", kind: "network name", pattern: networkName, patternDoc: "small letters, digits, dots, dashes and underscores, with at most one slash (family/variant)", example: "cilium/native",
-			doc: "What the network is detected as after switch; where it is not, its samples are failed with what was found."},
+			doc: "The network that the cluster must be detected to have. If it has another one, cnibench refuses the run and names what it found. After switch, it fails the samples of that network instead."},
 	}
 }

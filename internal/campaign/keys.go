@@ -186,7 +186,7 @@ func samplingKeys() []key {
 		{name: "retries", def: "1", kind: "number of retries", bounds: bounds{Min: 0, Max: 10}, example: "1",
 			doc: "How often cnibench retries a failed sample. Each attempt has its own record."},
 		{name: "slice_seconds", def: "0.02", kind: "length", bounds: bounds{Min: 0, Max: 10}, example: "0.02",
-			doc: "Length of a slice, seconds. Samples of unpaced native traffic are measured in slices, in random turns with the cells that they are compared with. Slices on shaped links and of long round trips are longer. 0 makes every sample one long window."},
+			doc: "Length of a slice, seconds. Samples of unpaced native traffic are measured in slices, in random turns with the cells that they are compared with. Slices on shaped links, of long round trips, and of TCP in both directions at once are longer. 0 makes every sample one long window."},
 		{name: "slices", defDoc: "chosen from the noise in the first block", kind: "number of slices", bounds: bounds{Min: 1, Max: 1000}, example: "10",
 			doc: "Slices per sample."},
 		{name: "sliced_seconds", defDoc: "as long as slices makes them", kind: "length", bounds: bounds{Min: 0, Max: 3600, AboveMin: true}, example: "0.08",

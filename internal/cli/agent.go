@@ -3,6 +3,8 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"os"
 
@@ -14,6 +16,7 @@ import (
 // agentCommand is this program at a place. People have no use for it.
 func agentCommand(stdout io.Writer) *cobra.Command {
 	var wait bool
+	var reports string
 	cmd := &cobra.Command{
 		Use:     "agent",
 		Short:   "run one end of samples; spoken to over stdin and stdout (internal)",
@@ -22,8 +25,15 @@ func agentCommand(stdout io.Writer) *cobra.Command {
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if wait {
-				agent.WaitFor(cmd.Context())
+				newcomer, err := newcomerOf(reports)
+				if err != nil {
+					return usageError{err}
+				}
+				agent.WaitFor(cmd.Context(), newcomer)
 				return nil
+			}
+			if reports != "" {
+				return usageError{errors.New("--report is for --wait: only the first process of a pod reports")}
 			}
 			if status := agent.ServeAs(cmd.Context(), os.Stdin, stdout, version()); status != exitOK {
 				return silentError{status}
@@ -32,5 +42,18 @@ func agentCommand(stdout io.Writer) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&wait, "wait", false, "only wait for SIGTERM, as the main process of a container")
+	cmd.Flags().StringVar(&reports, "report", "", "with --wait: report to the agent at ADDRESS:PORT/TOKEN/NAME that this pod has started")
 	return cmd
+}
+
+// newcomerOf is what --report says; nil where it says nothing.
+func newcomerOf(text string) (*agent.Newcomer, error) {
+	if text == "" {
+		return nil, nil
+	}
+	n, err := agent.ParseNewcomer(text)
+	if err != nil {
+		return nil, fmt.Errorf("--report: %w", err)
+	}
+	return &n, nil
 }

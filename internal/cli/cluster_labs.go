@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kubeclient"
 	"github.com/cnibench/cnibench/internal/netns"
 	"github.com/cnibench/cnibench/internal/testbed/lab"
+	"github.com/cnibench/cnibench/internal/testbed/labkubernetes"
 )
 
 // labsUnder finds the labs among clusters by their API servers' addresses. Without
@@ -32,6 +33,27 @@ func labsUnder(servers map[string]string) (resting, error) {
 		}
 	}
 	return out, nil
+}
+
+// agentsUnder gives the processes of the network's agents on the nodes of clusters that are labs of
+// this machine; nil where not all of them are.
+func agentsUnder(labs resting, servers map[string]string) (func(cluster, node string) []int, error) {
+	if len(labs) < len(servers) {
+		return nil, nil
+	}
+	all, err := lab.List(lab.Options{Dir: stateDir()})
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]map[string][]int{}
+	for name, id := range labs {
+		for _, info := range all {
+			if info.ID == id && info.Kubernetes != nil {
+				known[name] = labkubernetes.Agents(*info.Kubernetes)
+			}
+		}
+	}
+	return func(cluster, node string) []int { return known[cluster][node] }, nil
 }
 
 // inLabs is the campaign with the conditions of a lab where each of its clusters is one

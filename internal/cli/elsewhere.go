@@ -88,6 +88,11 @@ func runOnHosts(context.Context, *exec.Runner, string, campaign.Campaign, runFla
 // labsUnder finds none of the clusters to be a lab of this machine.
 func labsUnder(map[string]string) (resting, error) { return resting{}, nil }
 
+// agentsUnder is nil: no cluster's agents run on this machine.
+func agentsUnder(resting, map[string]string) (func(cluster, node string) []int, error) {
+	return nil, nil
+}
+
 func inLabs(c campaign.Campaign) campaign.Campaign { return c }
 
 // focus does nothing: there are no labs to freeze.

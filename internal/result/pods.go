@@ -17,6 +17,8 @@ type PodTimes struct {
 	// Added is when its ADD returned, Policy when the network's agent was through
 	// with what it does once it knows the pods; nil where it does nothing.
 	Added, Policy *time.Duration
+	// Started is when its first process began, which on a cluster is the end of its runtime's part.
+	Started *time.Duration
 	// Answered is when a pod of another place had its first answer of it.
 	Answered *time.Duration
 	// Removed is how long its DEL took, from the beginning of all DELs.

@@ -142,6 +142,7 @@ func podMetrics() []Metric {
 		{"pod_route_mean_seconds", "then until its routes", "s", Lower},
 		{"pod_waiting_mean_seconds", "then until the plugins end", "s", Lower},
 		{"pod_policy_mean_seconds", "then until the agent is through", "s", Lower},
+		{"pod_started_mean_seconds", "until its first process runs", "s", Lower},
 		{"pod_answer_mean_seconds", "then until it answers", "s", Lower},
 		{"pod_removed_mean_seconds", "CNI DEL, mean", "s", Lower},
 		{"pod_kernel_memory_bytes", "kernel memory per pod", "B", Lower},

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"errors"
 	"net/netip"
 	"time"
@@ -11,15 +12,15 @@ import (
 // PodSetupName is the workload that adds pods in place of sending traffic.
 const PodSetupName = result.PodSetupName
 
-// PodSetup adds pods at once by CNI ADD, waits until each answers, and removes
-// them. The testbed does that; no agent has a part in it.
+// PodSetup adds pods at once, in the lab by CNI ADD and on a cluster through the API server, waits
+// until packets pass between each and another pod, and removes them. The testbed does that.
 type PodSetup struct{}
 
 // Spec describes the workload.
 func (PodSetup) Spec() Spec {
 	return Spec{
 		Name:    PodSetupName,
-		Summary: "pods added at once: how long until each answers its first packet, and where that time goes",
+		Summary: "pods added at once: how long until packets pass between each and another pod, and where that time goes",
 		Primary: "pod_ready_mean_seconds",
 		Factors: []string{"pods"},
 	}
@@ -66,10 +67,7 @@ func PodsAdded(set result.PodSetUp) (Measurement, error) {
 	added := func(p result.PodTimes) *time.Duration { return p.Added }
 	policy := func(p result.PodTimes) *time.Duration { return p.Policy }
 	usable := func(p result.PodTimes) *time.Duration {
-		if p.Policy != nil {
-			return p.Policy
-		}
-		return p.Added
+		return cmp.Or(p.Policy, p.Added, p.Started)
 	}
 	for _, s := range []struct {
 		name     string
@@ -83,6 +81,7 @@ func PodsAdded(set result.PodSetUp) (Measurement, error) {
 		{"pod_waiting_mean_seconds", route, added},
 		{"pod_added_mean_seconds", begin, added},
 		{"pod_policy_mean_seconds", added, policy},
+		{"pod_started_mean_seconds", begin, func(p result.PodTimes) *time.Duration { return p.Started }},
 		{"pod_answer_mean_seconds", usable, func(p result.PodTimes) *time.Duration { return p.Answered }},
 		{"pod_removed_mean_seconds", begin, func(p result.PodTimes) *time.Duration { return p.Removed }},
 	} {

@@ -82,6 +82,7 @@ func longestStep(s SetUp) (words string, longest estimate.Estimate, ok bool) {
 		"pod_route_mean_seconds":   "setting routes",
 		"pod_waiting_mean_seconds": "from its routes to the end of the plugins",
 		"pod_policy_mean_seconds":  "waiting for the network's agent and its policy",
+		"pod_started_mean_seconds": "until its first process runs",
 		"pod_answer_mean_seconds":  "from all that to the first answer",
 	} {
 		if v, there := s.Metrics[name]; there && (!ok || v.Value > longest.Value) {

@@ -64,7 +64,7 @@ func environment(d *report.Document) []page.Element {
 func podStarts(d *report.Document) *page.Table {
 	t := &page.Table{Caption: "Pods of a cluster, until they ran",
 		Columns: []page.Column{{Head: "pod"}, {Head: "has its node", Number: true}, {Head: "kubelet has it", Number: true}, {Head: "has its network", Number: true}, {Head: "its container runs", Number: true}},
-		Notes:   []string{"Seconds after the API server took the pod, by the timestamps of scheduler, kubelet and runtime, which Kubernetes keeps in whole seconds: each is good to one. pod_setup in the lab measures the same finer, and step by step."}}
+		Notes:   []string{"Seconds after the API server took the pod, by the timestamps of scheduler, kubelet and runtime, which Kubernetes keeps in whole seconds: each is good to one. pod_setup measures the same finer, and in the lab step by step."}}
 	for _, name := range report.SortedKeys(d.Environment.Places) {
 		s := d.Environment.Places[name].PodStart
 		if s == nil {

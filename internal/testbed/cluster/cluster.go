@@ -59,6 +59,7 @@ type cluster struct {
 	sightings sightings
 	unsure    bool
 	networks  map[string]bool // of the plan
+	added     int             // samples that added pods
 }
 
 func newCluster(named campaign.Cluster, client *kubeclient.Client, o Options) *cluster {

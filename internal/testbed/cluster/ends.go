@@ -66,8 +66,8 @@ func (c *cluster) support(cell result.Cell) error {
 		return fmt.Errorf("profile %s requires testbed lab or hosts; nodes of a cluster are not tuned", cell.Profile)
 	case cell.HasManyEnds():
 		return c.supportRanks(cell)
-	case cell.Workload == result.PodSetupName:
-		return fmt.Errorf("pods are added by the cluster's own kubelets: measure %s in the lab", cell.Workload)
+	case cell.Workload == result.PodSetupName && supportAdded(cell) != nil:
+		return supportAdded(cell)
 	case cell.Workload == result.ServiceUpdateName:
 		return fmt.Errorf("services are changed by the cluster's own proxies: measure %s in the lab", cell.Workload)
 	case max(from.node, to.node) > len(c.nodes) && cell.IsPair():

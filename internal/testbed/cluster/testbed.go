@@ -52,6 +52,9 @@ type Options struct {
 	// others are idle until the next call, which has no name when all are needed.
 	// nil: nothing is to be done.
 	Focus func(ctx context.Context, cluster string) error
+	// Agents gives the processes of the network's own agents on a node of a cluster, where they
+	// run on this machine. nil: they do not.
+	Agents func(cluster, node string) []int
 	// Run runs a command that switches the network of a cluster, and gives what it
 	// printed; it is needed where a cluster has any.
 	Run func(ctx context.Context, of campaign.Cluster, argv []string) (stdout, stderr string, err error)
@@ -85,6 +88,14 @@ func Open(o Options) (*Testbed, error) {
 		b.clusters = append(b.clusters, newCluster(named, client, o))
 	}
 	return b, nil
+}
+
+// SetAgents sets Options.Agents, for callers that know it only once the testbed is open.
+func (b *Testbed) SetAgents(agents func(cluster, node string) []int) {
+	b.options.Agents = agents
+	for _, c := range b.clusters {
+		c.options.Agents = agents
+	}
 }
 
 // clusterError says which of several clusters an error is of.

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 		var err error
 		switch strings.Join(os.Args[1:3], " ") {
 		case "agent --wait":
-			agent.WaitFor(ctx)
+			agent.WaitFor(ctx, nil)
 		case "serve name":
 			err = serveName(ctx, os.Args[3])
 		case "ask name":
