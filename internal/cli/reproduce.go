@@ -25,7 +25,6 @@ import (
 	"github.com/cnibench/cnibench/internal/report/screen"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/scratch"
-	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/papers"
 )
 
@@ -34,7 +33,7 @@ type reproduceFlags struct {
 	run    runFlags
 	budget time.Duration
 	quick  bool
-	from   string
+	from   []string
 	papers string
 }
 
@@ -65,7 +64,12 @@ measurable here (with the reason).
 that this testbed can decide. With --for, it uses short samples, and measures the cells
 of as many claims as fit into that time. It stops measuring cells whose claims are decided.
 --dry-run prints the plan and the time. --from measures nothing: it compares the
-records of any campaign with the study.`,
+records of any campaign with the study.
+
+Some studies make claims about the networks' own agents, which a lab does not run.
+--testbed kubernetes then measures these claims alone, on the clusters that the study's
+kubernetes.yaml names. To judge all claims together, give --from twice: the records of
+the lab, and those of the clusters.`,
 		Example: `  cnibench reproduce volpert2022 --for 10m
   cnibench reproduce spiderpool-v0.8 --dry-run
   cnibench reproduce lim2020 --from results/lim2020-1`,
@@ -78,7 +82,7 @@ records of any campaign with the study.`,
 			if err := f.check(cmd.Flags()); err != nil {
 				return err
 			}
-			if f.from != "" {
+			if len(f.from) > 0 {
 				return f.show(p, f.from, f.run.out, stdout, stderr)
 			}
 			return f.measure(cmd.Context(), p, stdout, stderr)
@@ -88,7 +92,7 @@ records of any campaign with the study.`,
 	f.run.add(flags, []string{formatTerminal, formatJSON, formatYAML, "html", "markdown"})
 	flags.DurationVar(&f.budget, "for", 0, "decide as many claims as this time allows, such as 10m (default: all claims, for the time in the study's campaign)")
 	flags.BoolVar(&f.quick, "quick", false, "deprecated: the same as --for 10m")
-	flags.StringVar(&f.from, "from", "", "measure nothing: compare the records in this result directory with the study; --out writes the reports to a directory")
+	flags.StringArrayVar(&f.from, "from", nil, "measure nothing: compare the records in the result directory `DIR` with the study; a second --from adds those of a Kubernetes; --out writes the reports to a directory")
 	flags.StringVar(&f.papers, "papers", "", "folder of papers to use instead of the built-in ones")
 	for _, name := range []string{"quick", "null-test"} {
 		flags.Lookup(name).Hidden = true
@@ -109,7 +113,7 @@ func (f *reproduceFlags) check(flags *pflag.FlagSet) error {
 		return usageError{errors.New("--null-test is for cnibench run: a study makes no claim about a network compared with itself")}
 	case f.budget != 0 && f.budget < leastBudget:
 		return usageError{fmt.Errorf("--for %s is too short to measure anything: give at least %s", f.budget, leastBudget)}
-	case f.from == "":
+	case len(f.from) == 0:
 		return nil
 	}
 	for _, name := range []string{"for", "quick", "dry-run", "resume", "live", "testbed", "seed", "allow-host-tuning"} {
@@ -141,7 +145,11 @@ func (f reproduceFlags) measure(ctx context.Context, p paper.Paper, stdout, stde
 	if f.quick {
 		fmt.Fprintln(stderr, "note: --quick is deprecated: use --for 10m")
 	}
-	text, name := p.Campaign, paper.CampaignFile
+	all, name := p, paper.CampaignFile
+	if part, ok := p.OfAgents(); ok && f.run.testbed == campaign.Kubernetes {
+		p, name = part, paper.KubernetesFile
+	}
+	text := p.Campaign
 	if f.budget > 0 {
 		var err error
 		if text, err = budgetCampaign(p, f.budget); err != nil {
@@ -178,8 +186,8 @@ func (f reproduceFlags) measure(ctx context.Context, p paper.Paper, stdout, stde
 		cells = measurable(cells, lab(), stderr)
 	}
 	run := f.run
-	run.study = &study{argv: f.again(p), refused: refused, open: rule, openFrom: from, onlyOpen: spending != nil, show: func(dir string) error { return f.show(p, dir, dir, stdout, stderr) }}
-	if c.Testbed != campaign.Kubernetes { // whose cells are named by what is found there
+	run.study = &study{argv: f.again(p), refused: refused, open: rule, openFrom: from, onlyOpen: spending != nil, show: func(dir string) error { return f.show(all, []string{dir}, dir, stdout, stderr) }}
+	if c.Testbed != campaign.Kubernetes || p.AgentsOnly() { // else what is found there names the cells
 		run.study.choose(c.Testbed, cells)
 	}
 	dir, err := scratch.Make(paperScratch)
@@ -205,6 +213,10 @@ func (f reproduceFlags) cells(p paper.Paper, c campaign.Campaign, lab func() pap
 		if !errors.Is(err, fs.ErrNotExist) {
 			return nil, usageError{err}
 		}
+	}
+	if p.AgentsOnly() {
+		announceAgents(p, stderr)
+		return p.Used, nil
 	}
 	if c.Testbed == campaign.Hosts || c.Testbed == campaign.Kubernetes {
 		fmt.Fprintf(stderr, "which claims these machines can decide is found out on them; all %d cells of %s are tried\n", len(p.Used), p.ID)
@@ -240,43 +252,6 @@ func (f reproduceFlags) again(p paper.Paper) []string {
 		argv = append(argv, "--papers", f.papers)
 	}
 	return argv
-}
-
-// show compares recorded results with the paper, prints that and writes it into
-// a folder, if there is one.
-func (f reproduceFlags) show(p paper.Paper, from, into string, stdout, stderr io.Writer) error {
-	r, err := recordedResults(p, from)
-	if err != nil {
-		return usageError{err}
-	}
-	out := paper.Reproduce(p, r)
-	out.Dir, out.Version = from, version()
-	if into != "" {
-		if err := writeReproduction(into, out, stderr); err != nil {
-			return err
-		}
-	}
-	return inFormat(stdout, f.run.format, func(w io.Writer, format string) error {
-		return reproduction.Write(w, format, out, reportOptions(stdout))
-	})
-}
-
-// recordedResults reads a result directory for claims.
-func recordedResults(p paper.Paper, dir string) (*paper.Results, error) {
-	rec, c, err := describe(dir)
-	if err != nil {
-		return nil, err
-	}
-	collector := stat.NewCollector(analysisOptions(c, environmentOf(rec)))
-	settings := paper.Untaken{}
-	if _, err := result.Each(dir, func(s *result.Sample) {
-		collector.Add(s)
-		settings.Add(s)
-	}); err != nil {
-		return nil, err
-	}
-	return &paper.Results{Campaign: c, Environment: rec.Environment, Analysis: collector.Analyse(), Collector: collector,
-		Known: known(), Cut: c.Name == p.ID+quickSuffix || strings.HasPrefix(c.Name, p.ID+budgetMark), Untaken: settings.List()}, nil
 }
 
 func writeReproduction(dir string, r paper.Reproduction, stderr io.Writer) error {

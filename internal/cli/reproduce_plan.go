@@ -44,6 +44,10 @@ const (
 // paper's id and the budget.
 const budgetMark = "-for-"
 
+// agentsMark follows a paper's id in the name of a campaign that was made of its
+// kubernetes.yaml for a time budget.
+const agentsMark = "-kubernetes"
+
 // PaperKnown is what a paper asks of this program when it is loaded.
 func PaperKnown() paper.Known {
 	return paper.Known{Names: known(), LinkRate: buildable.LinkRate, Primary: primary}
@@ -53,7 +57,7 @@ func PaperKnown() paper.Known {
 func budgetCampaign(p paper.Paper, budget time.Duration) ([]byte, error) {
 	explaining := ""
 	switch {
-	case slices.ContainsFunc(p.Claims, explained):
+	case slices.ContainsFunc(p.Measured(), explained):
 		explaining = budgetExplaining
 	case !slices.ContainsFunc(p.Metrics(), readBesideSlices):
 		explaining = budgetUnexplained
@@ -69,7 +73,11 @@ func budgetCampaign(p paper.Paper, budget time.Duration) ([]byte, error) {
 	default:
 		text = strings.TrimRight(text, "\n") + "\n" + sampling + "\n"
 	}
-	name := "name: " + p.ID + budgetMark + shortDuration(budget)
+	id := p.ID
+	if p.AgentsOnly() {
+		id += agentsMark
+	}
+	name := "name: " + id + budgetMark + shortDuration(budget)
 	return []byte(regexp.MustCompile(`(?m)^name:.*$`).ReplaceAllString(text, name)), nil
 }
 
@@ -231,6 +239,18 @@ func announceClaims(p paper.Paper, t paper.Testbed, w io.Writer) {
 	}
 }
 
+// announceAgents says what kubernetes.yaml is about.
+func announceAgents(p paper.Paper, w io.Writer) {
+	counted := 0
+	for _, c := range p.Claims {
+		if c.Counts() {
+			counted++
+		}
+	}
+	fmt.Fprintf(w, "%s of %s is about %d claims, of which %d are findings and numbers\n", paper.KubernetesFile, p.ID, len(p.Claims), counted)
+	fmt.Fprintf(w, "which of them these clusters can decide is found out on them; all %d cells are tried\n", len(p.Used))
+}
+
 // withinBudget gives the cells of all claims that a lab can decide, and those that it refuses:
 // they take no time, and their records have the reason. Of a dry run they are those of the first
 // block.
@@ -295,12 +315,20 @@ type study struct {
 	show func(dir string) error
 }
 
-// choose has the study measure some cells of its campaign. They are those of a lab. Hosts
-// have their own congestion control and placement, and as nodes of a Kubernetes its network
-// in place of the study's; there a cell is chosen that is one of them in all else.
+// choose has the study measure some cells of its campaign. They are those of a lab, or of
+// clusters with the networks that the campaign names. Hosts and clusters have their own
+// congestion control and placement, clusters their own MTU, and hosts that are nodes of a
+// Kubernetes its network in place of the study's; there a cell is chosen that is one of them in
+// all else.
 func (s *study) choose(testbed string, cells []result.Cell) {
 	s.key = func(c result.Cell) result.Cell { return c }
-	if testbed == campaign.Hosts {
+	switch testbed {
+	case campaign.Kubernetes:
+		s.key = func(c result.Cell) result.Cell {
+			c.CongestionControl, c.CPUs, c.MTU = "", "", 0
+			return c
+		}
+	case campaign.Hosts:
 		s.key = func(c result.Cell) result.Cell {
 			c.CongestionControl, c.CPUs = "", ""
 			if !c.IsBaseline() {

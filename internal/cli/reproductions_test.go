@@ -30,6 +30,8 @@ var (
 const (
 	recordedRuns     = "testdata/reproductions"
 	reproductionsDoc = "../../docs/reproductions.md"
+	// onKubernetes follows a paper's id in the name of the folder with its run on a Kubernetes.
+	onKubernetes = "-kubernetes"
 )
 
 // TestReproductions: docs/reproductions.md says of each claim what the recorded
@@ -43,8 +45,10 @@ func TestReproductions(t *testing.T) {
 	}
 	if *keepRuns != "" {
 		for _, id := range names {
-			if from := filepath.Join(*keepRuns, id); isDir(from) { // others keep their runs
-				keep(t, from, filepath.Join(recordedRuns, id))
+			for _, run := range []string{id, id + onKubernetes} {
+				if from := filepath.Join(*keepRuns, run); isDir(from) { // others keep their runs
+					keep(t, from, filepath.Join(recordedRuns, run))
+				}
 			}
 		}
 	}
@@ -80,11 +84,30 @@ func studyHead(p paper.Publication) string {
 	return fmt.Sprintf("\n## %s\n\n%s: *%s*. %s, %d.\n\n> %s\n\n", p.ID, strings.Join(p.Authors, ", "), p.Title, p.PublishedIn, p.Year, p.Question)
 }
 
-// recordedReproduction compares a recorded run with its paper.
+// recordedReproduction compares a recorded run with its paper, and that on a Kubernetes, if there
+// is one.
 func recordedReproduction(t *testing.T, id string) paper.Reproduction {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), id)
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(recordedRuns, id))); err != nil {
+	argv := []string{"reproduce", id, "--json", "--from", unpacked(t, id)}
+	if isDir(filepath.Join(recordedRuns, id+onKubernetes)) {
+		argv = append(argv, "--from", unpacked(t, id+onKubernetes))
+	}
+	var stdout, stderr bytes.Buffer
+	if status := cli.Main(argv, &stdout, &stderr); status != 0 {
+		t.Fatalf("status %d: %s", status, &stderr)
+	}
+	var r paper.Reproduction
+	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// unpacked is the result directory of a recorded run.
+func unpacked(t *testing.T, run string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), run)
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(recordedRuns, run))); err != nil {
 		t.Fatal(err)
 	}
 	packed, err := os.Open(filepath.Join(dir, "samples.jsonl.gz"))
@@ -103,15 +126,7 @@ func recordedReproduction(t *testing.T, id string) paper.Reproduction {
 	if err := os.WriteFile(filepath.Join(dir, "samples.jsonl"), records, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var stdout, stderr bytes.Buffer
-	if status := cli.Main([]string{"reproduce", id, "--from", dir, "--json"}, &stdout, &stderr); status != 0 {
-		t.Fatalf("status %d: %s", status, &stderr)
-	}
-	var r paper.Reproduction
-	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return dir
 }
 
 func isDir(path string) bool {
@@ -212,6 +227,9 @@ func studyText(r paper.Reproduction) string {
 	fmt.Fprintf(&b, "%d findings and numbers: %s. Up to %d blocks, recorded %s.\n\n", len(r.Counted()), strings.Join(counts, ", "), r.Blocks, reproduction.RecordedWords(r.Recorded))
 	fmt.Fprintf(&b, "Measure it again: `%s`. ", recordedWith(p.ID))
 	fmt.Fprintf(&b, "[Every sentence and its claim](../papers/%s/README.md).\n", p.ID)
+	if r.Agents != nil {
+		b.WriteString(agentsText(p.ID, *r.Agents))
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.Untaken)) {
 		fmt.Fprintf(&b, "\nProfile %s did not take effect: %s.\n", name, escaped(strings.Join(r.Untaken[name], "; ")))
 	}
@@ -229,6 +247,44 @@ func studyText(r paper.Reproduction) string {
 		b.WriteString("\nWhat would explain the contradictions:\n\n" + strings.Join(known, ""))
 	}
 	return b.String()
+}
+
+// agentsText says which claims of a study were judged on a Kubernetes, when and where.
+func agentsText(id string, a paper.Agents) string {
+	a.Dir = "" // a temporary folder
+	s := "\n" + reproduction.AgentsWords(a)
+	for _, name := range slices.Sorted(maps.Keys(a.Clusters)) {
+		s += fmt.Sprintf(" Cluster %s: %s.", name, escaped(a.Clusters[name]))
+	}
+	s += fmt.Sprintf(" Measure them again: `cnibench reproduce %s --testbed kubernetes`. The claims are `%s`.\n", id, strings.Join(a.Claims, "`, `"))
+	for _, name := range slices.Sorted(maps.Keys(a.Untaken)) {
+		s += fmt.Sprintf("\nOn the Kubernetes, profile %s did not take effect: %s.\n", name, escaped(strings.Join(a.Untaken[name], "; ")))
+	}
+	return s
+}
+
+// TestAgentsOnThePage: the page says what was judged on a Kubernetes, and nothing of one where
+// nothing was.
+func TestAgentsOnThePage(t *testing.T) {
+	t.Parallel()
+	r := paper.Reproduction{Publication: paper.Publication{ID: "mine"}}
+	if text := studyText(r); strings.Contains(text, "Kubernetes") {
+		t.Errorf("%s", text)
+	}
+	r.Agents = &paper.Agents{Claims: []string{"memory", "pods"}, Blocks: 5, Dir: "/tmp/x", Clusters: map[string]string{"flannel": "flannel/vxlan 0.27 on Kubernetes v1.34, 2 nodes"},
+		Recorded: paper.Recording{Started: "2026-11-28", Version: "v1", Kernel: "6.18"}, Untaken: map[string][]string{"tuned": {"a setting"}}}
+	text := studyText(r)
+	for _, want := range []string{
+		"\n2 claims about the networks' own agents were judged on a real Kubernetes. Its records have up to 5 blocks and were made 2026-11-28 by version v1 on kernel 6.18. ",
+		"Cluster flannel: flannel/vxlan 0.27 on Kubernetes v1.34, 2 nodes.", "`cnibench reproduce mine --testbed kubernetes`", "`memory`, `pods`", "profile tuned did not take effect: a setting.",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "/tmp/x") {
+		t.Error("the page has the folder of a test")
+	}
 }
 
 // verdictRow begins a claim's row. The verdict is in it, so that a test may look

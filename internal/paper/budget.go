@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/internal/stat/dataset"
@@ -41,6 +42,11 @@ func (p Paper) Prospects(t Testbed) []Prospect {
 	var out []Prospect
 	for i, c := range p.Claims {
 		one := Prospect{Claim: c, Why: c.NotYet}
+		if p.elsewhere(c) {
+			one.Why = p.whereAgentsAre()
+			out = append(out, one)
+			continue
+		}
 		if one.Why == "" && len(p.uses[i]) == 0 {
 			one.Why = "this cnibench does not have what it is about"
 		}
@@ -99,16 +105,30 @@ func (p Paper) Open(opt dataset.Options) func([]result.Sample) map[result.Cell]b
 		for i := range samples {
 			done[samples[i].Cell] = true
 		}
-		for i, v := range Verdicts(p, r) {
+		for i, of := range p.askedAll(r) {
+			v := of.judged()
 			if v.Outcome != Undecided || v.MoreBlocks == 0 && len(v.Missing) > 0 {
 				continue
 			}
-			for _, c := range p.uses[i] {
+			cells := p.uses[i]
+			if p.agentsOnly { // a cluster has its own MTU and conditions
+				cells = of.compared()
+			}
+			for _, c := range cells {
 				done[c] = len(r.Untaken[c.Profile]) > 0 // more samples would say no more
 			}
 		}
 		return done
 	}
+}
+
+// compared are the cells of a claim's comparisons.
+func (r *resolver) compared() []result.Cell {
+	var cells []result.Cell
+	for _, c := range r.comparisons {
+		cells = slices.Concat(cells, c.over, c.under)
+	}
+	return cells
 }
 
 // resultsOf are the results of a run that goes on.
@@ -118,5 +138,9 @@ func (p Paper) resultsOf(samples []result.Sample, opt dataset.Options) *Results 
 		k.Add(&samples[i])
 		settings.Add(&samples[i])
 	}
-	return &Results{Analysis: k.Analyse(), Collector: k, Known: p.known.Names, Untaken: settings.List()}
+	r := &Results{Analysis: k.Analyse(), Collector: k, Known: p.known.Names, Untaken: settings.List()}
+	if p.agentsOnly {
+		r.Environment = &result.Environment{Testbed: campaign.Kubernetes}
+	}
+	return r
 }

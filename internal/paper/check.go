@@ -76,6 +76,9 @@ func checkClaims(tree *campaign.Tree, claims Claims) []*campaign.Error {
 			c.factor(at("claims", i, "factor"), claim.Factor)
 		}
 		c.superfluous(i, claim)
+		if claim.Testbed != "" && claim.NotYet != "" {
+			c.fail(at("claims", i, "testbed"), "leave one of them out", "testbed says where a claim is measured, and not_yet that it is not")
+		}
 	}
 	return c.errs
 }
@@ -97,8 +100,8 @@ func (c *checker) thresholds(i int, claim Claim) {
 		c.fail(at("claims", i), "name the published words or numbers that the thresholds stand for", "missing key %q", "counts_as")
 	}
 	r, _ := findRelation(claim.Relation)
-	if claim.Measure == differenceMeasure && (r.form != pairs || !slices.Contains([]string{"greater", "less", "better", "worse", "difference_within"}, r.name) || claim.By > 0 || claim.UpTo > 0) {
-		c.fail(at("claims", i, "measure"), "difference is for greater, less, better and worse without by and up_to; difference_within has a range", "relation %s takes no measure difference here", claim.Relation)
+	if claim.Measure == differenceMeasure && (!slices.Contains([]string{"greater", "less", "better", "worse", "difference_within", "grows_more", "grows_less"}, r.name) || claim.By > 0 || claim.UpTo > 0) {
+		c.fail(at("claims", i, "measure"), "difference is for greater, less, better, worse, grows_more and grows_less without by and up_to; difference_within has a range", "relation %s takes no measure difference here", claim.Relation)
 	}
 }
 

@@ -23,6 +23,8 @@ const (
 	PublicationFile = "paper.yaml"
 	ClaimsFile      = "claims.yaml"
 	CampaignFile    = "campaign.yaml"
+	// KubernetesFile is a second campaign, on clusters. A folder need not have it.
+	KubernetesFile = "kubernetes.yaml"
 )
 
 // List names the papers in a folder of papers: its folders with a paper.yaml.
@@ -70,15 +72,18 @@ func Load(papers fs.FS, id string, known Known) (Paper, error) {
 	if err != nil {
 		return p, err
 	}
-	return p, p.plan(plan.Cells(c), published, claimed, known)
+	clusters, err := p.onClusters(papers, known.Names)
+	if err != nil {
+		return p, err
+	}
+	return p, p.plan(newPlanned(CampaignFile, plan.Cells(c), known.Names), clusters, published, claimed, known)
 }
 
-// plan finds the cells of the campaign that the paper uses, and checks claims and tables
-// against them.
-func (p *Paper) plan(cells []result.Cell, published, claimed *campaign.Tree, known Known) error {
-	all := newPlanned(cells, known.Names)
+// plan finds the cells of the campaigns that the paper uses, and checks claims and tables
+// against them. Claims about agents use those on clusters.
+func (p *Paper) plan(all, clusters planned, published, claimed *campaign.Tree, known Known) error {
 	ofTables, ofClaims := &checker{tree: published}, &checker{tree: claimed}
-	used := map[result.Cell]bool{}
+	used, ofAgents := map[result.Cell]bool{}, map[result.Cell]bool{}
 	for i, t := range p.Tables {
 		for _, c := range all.ofTable(ofTables, i, p.Publication.Cells, t) {
 			used[c] = true
@@ -87,22 +92,26 @@ func (p *Paper) plan(cells []result.Cell, published, claimed *campaign.Tree, kno
 	p.known = known
 	p.uses = make([][]result.Cell, len(p.Claims))
 	for i, claim := range p.Claims {
-		if claim.NotYet == "" {
-			p.uses[i] = all.of(ofClaims, i, p.Publication.Cells, claim)
+		from, into := all, used
+		if claim.needsAgents() {
+			from, into = clusters, ofAgents
+		}
+		switch {
+		case claim.NotYet != "":
+		case claim.needsAgents() && p.Kubernetes == nil:
+			ofClaims.fail(at("claims", i, "testbed"), "add a campaign on clusters, or leave testbed out", "the folder has no %s, which measures claims with testbed %s", KubernetesFile, claim.Testbed)
+		default:
+			p.uses[i] = from.of(ofClaims, i, p.Publication.Cells, claim)
 		}
 		for _, c := range p.uses[i] {
-			used[c] = true
+			into[c] = true
 		}
 	}
 	if len(ofClaims.errs) == 0 {
 		ofClaims.selfTests(p.Publication.Cells, p.Claims, func(i int) []result.Cell { return p.uses[i] }, known)
 	}
-	for _, c := range cells { // in the order of the plan
-		if used[c] {
-			p.Used = append(p.Used, c)
-		}
-	}
-	return errors.Join(campaign.JoinErrors(ofTables.errs), campaign.JoinErrors(ofClaims.errs), all.checkUsed(used))
+	p.Used, p.usedOfAgents = all.those(used), clusters.those(ofAgents)
+	return errors.Join(campaign.JoinErrors(ofTables.errs), campaign.JoinErrors(ofClaims.errs), all.checkUsed(used), clusters.checkUsed(ofAgents))
 }
 
 // read fills in from a file that the schema of in's type holds for.

@@ -159,7 +159,7 @@ func (r *resolver) against(left summary.Cell) []summary.Cell {
 			r.miss(s, err.Error())
 			continue
 		}
-		cell = underItsConditions(cell, s, r.recorded())
+		cell = r.claim.recordedAs(cell, s, r.recorded())
 		if cell == left.Cell {
 			continue // a list may hold the left one too
 		}
@@ -173,26 +173,31 @@ func (r *resolver) against(left summary.Cell) []summary.Cell {
 	return out
 }
 
-// underItsConditions is the one of cells that differs from a cell in nothing but the
-// conditions of the experiment, where the selector that made it names none: another
-// traffic has conditions of its own (UDP has no congestion control). Where there is
-// none, or more than one, it is the cell itself.
-func underItsConditions(cell result.Cell, s Selector, cells []result.Cell) result.Cell {
+// recordedAs is the one of cells that differs from a cell in nothing but the conditions of
+// the experiment, where the selector that made it names none: another traffic has conditions
+// of its own (UDP has no congestion control). Where a claim is about agents it may be of
+// another cluster too, as another network is. Where there is none, or more than one, it is the
+// cell itself.
+func (c Claim) recordedAs(cell result.Cell, s Selector, cells []result.Cell) result.Cell {
 	for _, name := range []string{"congestion_control", "cpus"} {
 		if _, said := s[name]; said {
 			return cell
 		}
 	}
+	_, clusterSaid := s["cluster"]
 	found := cell
 	n := 0
-	for _, c := range cells {
-		if c == cell {
+	for _, one := range cells {
+		if one == cell {
 			return cell
 		}
-		same := c
+		same := one
 		same.CongestionControl, same.CPUs = cell.CongestionControl, cell.CPUs
+		if c.needsAgents() && !clusterSaid {
+			same.Cluster = cell.Cluster
+		}
 		if same == cell {
-			found = c
+			found = one
 			n++
 		}
 	}
@@ -237,7 +242,7 @@ func (r *resolver) compare(c comparison) {
 	notPositive := 0
 	switch {
 	case difference:
-		c.arithmetic, c.moments = true, r.Collector.Difference(c.metric, c.over[0], c.under[0])
+		c.arithmetic, c.moments = true, r.Collector.Difference(c.metric, c.over, c.under)
 	case r.relation.name == variesMore:
 		c.moments, notPositive = r.Collector.Spread(c.metric, c.left, c.right)
 	default:

@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// Paper is a folder: paper.yaml, claims.yaml and campaign.yaml.
+// Paper is a folder: paper.yaml, claims.yaml, campaign.yaml and, if it has one, kubernetes.yaml.
 type Paper struct {
 	Publication
 	Claims []Claim
@@ -21,9 +21,15 @@ type Paper struct {
 	// uses.
 	Campaign []byte
 	Used     []result.Cell
+	// Kubernetes is kubernetes.yaml, which measures claims about the networks' own agents; nil
+	// where the folder has none.
+	Kubernetes []byte
 
-	uses  [][]result.Cell // of each claim
-	known Known           // what it was loaded with
+	uses         [][]result.Cell // of each claim
+	known        Known           // what it was loaded with
+	usedOfAgents []result.Cell   // the cells of Kubernetes that a claim uses
+	ofClusters   []string        // the networks that Kubernetes expects
+	agentsOnly   bool            // it is the part that OfAgents gives
 }
 
 // Publication is paper.yaml.
@@ -122,7 +128,8 @@ type Claim struct {
 	CountsAs  string     `json:"counts_as,omitempty" doc:"Which published words or numbers the claim's thresholds represent. Required with by, up_to, within or range."`
 	Metric    string     `json:"metric,omitempty" doc:"What is compared: a metric of a sample, a derived metric, a probe's count per second, or primary, which is each workload's main metric."`
 	Measure   string     `json:"measure,omitempty" enum:"value,efficiency,difference" doc:"efficiency: each cell is first divided by the bare network, and more is then better for every metric. difference: left − right in base units instead of left / right, for values that may be 0. The default is value."`
-	Left      Selector   `json:"left,omitempty" doc:"The cells that the claim is about. A list of values selects one cell per value; any selects all values. Name every factor that has several values in campaign.yaml."`
+	Testbed   string     `json:"testbed,omitempty" enum:"kubernetes" doc:"Where the claim must be judged, if the lab's networks cannot stand in: kubernetes, on the networks' own agents. Its cells are those of kubernetes.yaml."`
+	Left      Selector   `json:"left,omitempty" doc:"The cells that the claim is about. A list of values selects one cell per value; any selects all values. Name every factor that has several values in campaign.yaml, or in kubernetes.yaml for a claim with a testbed."`
 	Relation  string     `json:"relation,omitempty" doc:"What the claim states about them."`
 	Right     Selector   `json:"right,omitempty" doc:"The factors that differ in the cells on the right. A list compares each left cell with several. Network host implies the path host-to-host."`
 	Range     []*float64 `json:"range,omitempty" doc:"The lowest and the highest value, null for no bound, of left / right or of the quantity in the relation."`
@@ -137,11 +144,11 @@ type Claim struct {
 	NotYet    string     `json:"not_yet,omitempty" doc:"Why it cannot be measured yet, and which hardware or software it needs. Replaces metric, left and relation."`
 }
 
-// Metrics are those that claims and tables compare, each once. A claim about the primary
+// Metrics are those that tables and the claims of the campaign compare, each once. A claim about the primary
 // metric of each workload, which is one of a sample's own, adds none.
 func (p Paper) Metrics() []string {
 	var names []string
-	for _, c := range p.Claims {
+	for _, c := range p.Measured() {
 		names = append(names, c.Metric)
 	}
 	for _, t := range p.Publication.Tables {

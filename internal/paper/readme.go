@@ -62,6 +62,9 @@ func (c Claim) words() string {
 	if c.Holds != "" {
 		s += ", in " + map[string]string{holdsMost: "most pairs", holdsAny: "at least one pair", "all": "all pairs"}[c.Holds]
 	}
+	if c.needsAgents() {
+		s += ", on a Kubernetes"
+	}
 	if c.Except != nil {
 		s += fmt.Sprintf(", except {%s}", c.Except)
 	}

@@ -66,8 +66,8 @@ func relations() []relation {
 		{"falls_with", series, []string{"factor"}, amount, "The last of the left cells by `factor` is less than the first, and no step between is shown to rise by more than 3 %.", down},
 		{"rises_beyond", beyond, []string{"factor", "at"}, amount, "The left cell with the greatest `factor` is more than the cell at `at`.", up},
 		{"falls_beyond", beyond, []string{"factor", "at"}, amount, "The left cell with the greatest `factor` is less than the cell at `at`.", down},
-		{"grows_more", growth, []string{"factor", "right"}, amount, "The last of the left cells by `factor`, divided by the first, is more than the same ratio of the right cells.", up},
-		{"grows_less", growth, []string{"factor", "right"}, amount, "The last of the left cells by `factor`, divided by the first, is less than the same ratio of the right cells.", down},
+		{"grows_more", growth, []string{"factor", "right"}, amount, "The last of the left cells by `factor`, divided by the first, is more than the same ratio of the right cells. With measure difference: the last minus the first is more than the same difference of the right cells.", up},
+		{"grows_less", growth, []string{"factor", "right"}, amount, "The last of the left cells by `factor`, divided by the first, is less than the same ratio of the right cells. With measure difference: the last minus the first is less.", down},
 	}
 }
 

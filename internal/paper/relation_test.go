@@ -1,6 +1,7 @@
 package paper
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -91,6 +92,21 @@ func TestGrowth(t *testing.T) {
 	wantVerdict(t, c, r, Contradicted)
 	c.By, c.Relation = 0, "grows_less"
 	wantVerdict(t, c, r, Contradicted)
+}
+
+// TestGrowthInUnits: a large value that grows by more than a small one grows by a smaller ratio.
+func TestGrowthInUnits(t *testing.T) {
+	r := (&made{}).add(cellOf("a"), throughput, around(4e9)...).add(cellOf("a", streams(4)), throughput, around(8e9)...).
+		add(cellOf("b"), throughput, around(1e9)...).add(cellOf("b", streams(4)), throughput, around(3e9)...).results()
+	c := Claim{Metric: throughput, Measure: differenceMeasure, Left: on("a"), Right: on("b"), Relation: "grows_more", Factor: "streams"}
+	v := wantVerdict(t, c, r, Reproduced)
+	if got := v.Pairs[0].Value.Value; !v.Pairs[0].Arithmetic || math.Abs(got-2e9) > 1e8 {
+		t.Errorf("a grows by %g more than b", got)
+	}
+	c.Relation = "grows_less"
+	wantVerdict(t, c, r, Contradicted)
+	c.Measure = ""
+	wantVerdict(t, c, r, Reproduced)
 }
 
 // TestUntakenSettings: what a setting does is not shown by samples that were taken

@@ -3,7 +3,6 @@ package paper
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/cnibench/cnibench/internal/stat/warning"
 )
@@ -23,6 +22,9 @@ type Reproduction struct {
 	// Recorded says when, by which version of the program and on which kernel the records
 	// were made, where that is known.
 	Recorded Recording `json:"recorded"`
+	// Agents are the records that the claims about the networks' own agents were judged on, and
+	// nil where there are none. All else here is about the other claims' records.
+	Agents *Agents `json:"agents,omitempty"`
 	// Untaken maps a profile to its settings that did not take effect.
 	Untaken map[string][]string `json:"untaken,omitempty"`
 	// Models maps a network that is a model to what it leaves out.
@@ -42,15 +44,14 @@ type Recording struct {
 	Kernel  string `json:"kernel,omitempty"`
 }
 
-// Reproduce compares results with a paper.
-func Reproduce(p Paper, r *Results) Reproduction {
-	out := Reproduction{Publication: p.Publication, Cut: r.Cut, Confidence: r.confidence(), Warnings: r.Analysis.Warnings,
-		Verdicts: Verdicts(p, r), Tables: Tables(p, r), Setup: Differences(p, r), Untaken: r.Untaken}
+// Reproduce compares results with a paper: those of a Kubernetes with its claims about the
+// networks' own agents, and the first with everything else.
+func Reproduce(p Paper, results ...*Results) Reproduction {
+	r := results[0]
+	out := Reproduction{Publication: p.Publication, Cut: r.Cut, Confidence: r.confidence(), Warnings: r.Analysis.Warnings, Blocks: r.blocks(),
+		Verdicts: Verdicts(p, results...), Tables: Tables(p, r), Setup: Differences(p, r), Agents: p.judgedAgents(results), Untaken: r.Untaken}
 	if e := r.Environment; e != nil {
-		out.Recorded = Recording{Version: e.Version, Kernel: e.Host.Kernel}
-		if !e.Started.IsZero() {
-			out.Recorded.Started = e.Started.UTC().Format(time.DateOnly)
-		}
+		out.Recorded = recordingOf(e)
 		for network, facts := range e.Networks {
 			without := facts.LeavesOut
 			if facts.Distance != nil {
@@ -63,9 +64,6 @@ func Reproduce(p Paper, r *Results) Reproduction {
 				out.Models[network] = without
 			}
 		}
-	}
-	for _, s := range r.Analysis.Cells {
-		out.Blocks = max(out.Blocks, s.OK)
 	}
 	return out
 }

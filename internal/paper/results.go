@@ -25,6 +25,8 @@ type Results struct {
 	Known campaign.Known
 	// Cut tells that the campaign is a part of a paper's, made for a time budget.
 	Cut bool
+	// CutOfAgents tells the same of the paper's kubernetes.yaml.
+	CutOfAgents bool
 	// Untaken maps a profile to those of its settings that did not take effect while
 	// samples were taken, each with the reason.
 	Untaken map[string][]string
@@ -42,6 +44,15 @@ func (r *Results) recorded() []result.Cell {
 		}
 	}
 	return r.all
+}
+
+// blocks is the largest number of blocks of any cell.
+func (r *Results) blocks() int {
+	most := 0
+	for _, s := range r.Analysis.Cells {
+		most = max(most, s.OK)
+	}
+	return most
 }
 
 // confidence of the verdicts.

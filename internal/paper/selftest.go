@@ -11,8 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/stat/estimate"
 )
 
-// A claim is tested with records that are made up for it, on the cells of the paper's
-// own campaign: some that reproduce it and some that contradict it. Its comparisons are
+// A claim is tested with records that are made up for it, on the cells of the campaign that
+// measures it: some that reproduce it and some that contradict it. Its comparisons are
 // inequalities between logarithms of values, or between values; each is met in turn
 // until all are (cyclic projection, which converges where they can be met at all).
 
@@ -55,7 +55,7 @@ func selfTest(common Selector, claim Claim, cells []result.Cell, known Known) er
 		r.comparisons[i].terms = m.terms(r.comparisons[i])
 	}
 	if len(r.comparisons) == 0 {
-		return errors.New("it compares nothing in campaign.yaml")
+		return errors.New("it compares nothing in the campaign")
 	}
 	if !m.shows(r, reproductions(r.comparisons, claim.Holds), true, Reproduced) {
 		return errors.New("no records reproduce it: its pairs contradict each other, or its thresholds are beyond what can be measured")

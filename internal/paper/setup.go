@@ -45,11 +45,7 @@ func (r *Results) ours(of string) string {
 	case "sampling":
 		return fmt.Sprintf("samples of %g s", c.Sampling.Seconds)
 	case "blocks":
-		most := 0
-		for _, s := range r.Analysis.Cells {
-			most = max(most, s.OK)
-		}
-		return fmt.Sprintf("%d blocks in random order, with intervals", most)
+		return fmt.Sprintf("%d blocks in random order, with intervals", r.blocks())
 	}
 	return r.machine(of)
 }

@@ -248,7 +248,11 @@ func (b *Budget) open(samples []result.Sample) ([]need, clock) {
 func (b *Budget) cellsWithout(untaken map[string][]string) [][]result.Cell {
 	key := strings.Join(slices.Sorted(maps.Keys(untaken)), " ")
 	if b.inForce[key] == nil {
-		for i := range b.prospects {
+		for i, x := range b.prospects {
+			if len(x.Cells) == 0 { // another campaign measures it, or none
+				b.inForce[key] = append(b.inForce[key], nil)
+				continue
+			}
 			b.inForce[key] = append(b.inForce[key], b.paper.comparedOf(i, func(c result.Cell, metric string) bool {
 				return b.testbed.Lacks(c, metric) == "" && len(untaken[c.Profile]) == 0
 			}))

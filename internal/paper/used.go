@@ -12,14 +12,15 @@ import (
 
 // planned are the cells of a campaign, with what selectors of a paper mean of them.
 type planned struct {
+	file    string // the campaign's
 	cells   []result.Cell
 	factors []factors
 	at      map[result.Cell]bool
 	known   campaign.Known
 }
 
-func newPlanned(cells []result.Cell, known campaign.Known) planned {
-	p := planned{cells: cells, at: map[result.Cell]bool{}, known: known}
+func newPlanned(file string, cells []result.Cell, known campaign.Known) planned {
+	p := planned{file: file, cells: cells, at: map[result.Cell]bool{}, known: known}
 	for _, c := range cells {
 		p.factors, p.at[c] = append(p.factors, factorsOf(c)), true
 	}
@@ -36,6 +37,22 @@ func (p planned) matching(s Selector) []result.Cell {
 		}
 	}
 	return out
+}
+
+// those are the cells that are used, in the order of the plan.
+func (p planned) those(used map[result.Cell]bool) []result.Cell {
+	var out []result.Cell
+	for _, c := range p.cells {
+		if used[c] {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// missingCell is the cure for a selector that means no cell.
+func (p planned) missingCell() string {
+	return fmt.Sprintf("add the cell to %s, or correct the selector", p.file)
 }
 
 // unclear names the factors in which cells differ that a selector does not name, and
@@ -89,17 +106,17 @@ func (p planned) of(c *checker, i int, common Selector, claim Claim) []result.Ce
 		}
 		left := p.matching(s)
 		if len(left) == 0 {
-			c.fail(at("claims", i, "left"), "add the cell to campaign.yaml, or correct the selector", "no cell of %s is meant by %s", CampaignFile, s)
+			c.fail(at("claims", i, "left"), p.missingCell(), "no cell of %s is meant by %s", p.file, s)
 			continue
 		}
 		if names := unclear(s, left, claim.Factor); names != "" {
-			c.fail(at("claims", i, "left"), "name one value, or write any", "several cells of %s are meant by one selector; it does not name %s", CampaignFile, names)
+			c.fail(at("claims", i, "left"), "name one value, or write any", "several cells of %s are meant by one selector; it does not name %s", p.file, names)
 			continue
 		}
 		for _, cell := range left {
 			used[cell] = true
 			for _, right := range claim.Right.each() {
-				p.opponent(c, i, cell, right, used)
+				p.opponent(c, i, claim, cell, right, used)
 			}
 		}
 	}
@@ -112,7 +129,7 @@ func (p planned) of(c *checker, i int, common Selector, claim Claim) []result.Ce
 }
 
 // opponent adds the right cell of a left one.
-func (p planned) opponent(c *checker, i int, left result.Cell, right Selector, used map[result.Cell]bool) {
+func (p planned) opponent(c *checker, i int, claim Claim, left result.Cell, right Selector, used map[result.Cell]bool) {
 	if len(right) == 0 || p.foreign(right) {
 		return
 	}
@@ -121,9 +138,9 @@ func (p planned) opponent(c *checker, i int, left result.Cell, right Selector, u
 		c.fail(at("claims", i, "right"), "see the factors of a record", "%v", err)
 		return
 	}
-	cell = underItsConditions(cell, right, p.cells)
+	cell = claim.recordedAs(cell, right, p.cells)
 	if !p.at[cell] {
-		c.fail(at("claims", i, "right"), "add the cell to campaign.yaml, or correct the selector", "%s has no cell %s", CampaignFile, name(cell))
+		c.fail(at("claims", i, "right"), p.missingCell(), "%s has no cell %s", p.file, name(cell))
 		return
 	}
 	used[cell] = true
@@ -144,9 +161,9 @@ func (p planned) ofTable(c *checker, i int, common Selector, t Table) []result.C
 			where := append(at("tables", i), at("rows", k)...)
 			switch found := p.matching(s); {
 			case len(found) == 0:
-				c.fail(where, "add the cell to campaign.yaml, or correct the selector", "no cell of %s is meant by %s", CampaignFile, s)
+				c.fail(where, p.missingCell(), "no cell of %s is meant by %s", p.file, s)
 			case len(found) > 1:
-				c.fail(where, "name one value", "several cells of %s are meant in column %s; it does not name %s", CampaignFile, column.Name, unclear(s, found, ""))
+				c.fail(where, "name one value", "several cells of %s are meant in column %s; it does not name %s", p.file, column.Name, unclear(s, found, ""))
 			default:
 				used = append(used, found[0])
 				if t.Ours.Measure == efficiencyMeasure {
@@ -178,5 +195,5 @@ func (p planned) checkUsed(used map[result.Cell]bool) error {
 	if len(unused) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s: no claim, table or baseline uses a cell with %s; leave that out, or add the claim", CampaignFile, strings.Join(slices.Sorted(maps.Keys(unused)), ", "))
+	return fmt.Errorf("%s: no claim, table or baseline uses a cell with %s; leave that out, or add the claim", p.file, strings.Join(slices.Sorted(maps.Keys(unused)), ", "))
 }

@@ -92,8 +92,11 @@ func (m Missing) lacking() bool {
 // others show it, it is reproduced in part. It is contradicted where any pair shows the
 // opposite, each at a confidence corrected for their number (Bonferroni). So the
 // probability of a false decision is at most 1 − confidence for each claim.
-func Verdicts(p Paper, r *Results) []Verdict {
-	cases := p.askedAll(r)
+//
+// Claims about the networks' own agents are judged on the results of a Kubernetes, and all
+// others on the first.
+func Verdicts(p Paper, results ...*Results) []Verdict {
+	cases := p.askedAll(results...)
 	out := make([]Verdict, len(cases))
 	for i, of := range cases {
 		out[i] = of.judged()
@@ -102,9 +105,15 @@ func Verdicts(p Paper, r *Results) []Verdict {
 }
 
 // askedAll makes the comparisons of all claims.
-func (p Paper) askedAll(r *Results) []*resolver {
+func (p Paper) askedAll(results ...*Results) []*resolver {
 	cases := make([]*resolver, len(p.Claims))
+	on := p.judges(results)
 	for i, c := range p.Claims {
+		r := on.of(c)
+		if r == nil {
+			cases[i] = p.withoutAgents(c)
+			continue
+		}
 		of := left{}
 		if r.Cut && i < len(p.uses) && len(p.uses[i]) > 0 {
 			var cells []result.Cell
@@ -118,7 +127,9 @@ func (p Paper) askedAll(r *Results) []*resolver {
 		}
 		cases[i] = asked(p.Publication.Cells, c, r, of)
 	}
-	moderate(cases)
+	for _, r := range []*Results{on.first, on.agents} {
+		moderate(slices.DeleteFunc(slices.Clone(cases), func(c *resolver) bool { return c.Results != r }))
+	}
 	return cases
 }
 

@@ -67,10 +67,28 @@ func (k *Collector) Contrast(metric string, over, under []result.Cell) (m estima
 	return estimate.MomentsOf(logs), 0
 }
 
-// Difference gives the moments of left − right in the metric's base unit, in the blocks that have both;
-// metrics as for Contrast. Values may be 0. Analyse must have been called before.
-func (k *Collector) Difference(metric string, left, right result.Cell) estimate.Moments {
-	return estimate.MomentsOf(estimate.Differences(k.c.SeriesOf(left, metric), k.c.SeriesOf(right, metric)))
+// Difference gives the moments of a difference in the metric's base unit, in the blocks that have all of
+// it: the sum of the metric in the cells over, minus that in the cells under. Metrics are as for Contrast.
+// Values may be 0. Analyse must have been called before.
+func (k *Collector) Difference(metric string, over, under []result.Cell) estimate.Moments {
+	sums, seen := map[int]float64{}, map[int]int{}
+	add := func(cells []result.Cell, sign float64) {
+		for _, cell := range cells {
+			for _, p := range k.c.SeriesOf(cell, metric) {
+				seen[p.Block]++
+				sums[p.Block] += sign * p.Value
+			}
+		}
+	}
+	add(over, 1)
+	add(under, -1)
+	var all []estimate.Point
+	for _, block := range slices.Sorted(maps.Keys(seen)) {
+		if seen[block] == len(over)+len(under) {
+			all = append(all, estimate.Point{Block: block, Value: sums[block]})
+		}
+	}
+	return estimate.MomentsOf(all)
 }
 
 // Spread gives the moments of the logarithm of a quotient of two spreads: by how much the metric of left

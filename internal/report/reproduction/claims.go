@@ -2,6 +2,7 @@ package reproduction
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/paper"
@@ -45,11 +46,45 @@ func stoodIn(r paper.Reproduction) []page.Element {
 	return []page.Element{page.List(items)}
 }
 
-// untakenSettings are those of profiles that were not in force while measuring.
-func untakenSettings(r paper.Reproduction) []page.Element {
+// AgentsWords say how many claims were judged on a Kubernetes, and when, by which version and on
+// which kernel its records were made.
+func AgentsWords(a paper.Agents) string {
+	s := report.Count(len(a.Claims), "claim about the networks' own agents was", "claims about the networks' own agents were") + " judged on a real Kubernetes. Its records have up to " + report.Count(a.Blocks, "block", "blocks")
+	if words := RecordedWords(a.Recorded); words != "" {
+		s += " and were made " + words
+	}
+	if a.Cut {
+		s += ", for a time budget"
+	}
+	if a.Dir != "" {
+		s += ". They are in " + a.Dir
+	}
+	return s + "."
+}
+
+// agentsBlock says which claims records of a Kubernetes judge, which clusters these are of, and
+// what went wrong on them.
+func agentsBlock(r paper.Reproduction) []page.Element {
+	a := r.Agents
+	if a == nil {
+		return nil
+	}
+	out := []page.Element{page.Para("The records of a Kubernetes judge these claims: " + report.And(a.Claims) + ".")}
 	var items []string
-	for _, profile := range report.SortedKeys(r.Untaken) {
-		items = append(items, fmt.Sprintf("%s: %s", profile, report.SentenceEnd(strings.Join(r.Untaken[profile], "; "))))
+	for _, name := range report.SortedKeys(a.Clusters) {
+		items = append(items, fmt.Sprintf("Cluster %s: %s", name, report.SentenceEnd(a.Clusters[name])))
+	}
+	if len(items) > 0 {
+		out = append(out, page.List(items))
+	}
+	return slices.Concat(out, untakenSettings(a.Untaken), reproductionWarnings(a.Warnings))
+}
+
+// untakenSettings are those of profiles that were not in force while measuring.
+func untakenSettings(untaken map[string][]string) []page.Element {
+	var items []string
+	for _, profile := range report.SortedKeys(untaken) {
+		items = append(items, fmt.Sprintf("%s: %s", profile, report.SentenceEnd(strings.Join(untaken[profile], "; "))))
 	}
 	if len(items) == 0 {
 		return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report/page"
 	"github.com/cnibench/cnibench/internal/report/screen"
 	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/stat/warning"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -67,14 +68,15 @@ func reproductionPage(r paper.Reproduction, narrow bool) page.Page {
 		}
 	}
 	add("answer", "Claims and verdicts", page.Element{Table: claimsTable(r, narrow)})
+	add("agents", "What was judged on a Kubernetes", agentsBlock(r)...)
 	add("models", "What stood in, and what it leaves out", stoodIn(r)...)
-	add("untaken", "Settings that did not take effect", untakenSettings(r)...)
+	add("untaken", "Settings that did not take effect", untakenSettings(r.Untaken)...)
 	add("pairs", "Every verdict with its pairs", verdictPairs(r, narrow)...)
 	add("contradicted", "What does not come out here", contradicted(r)...)
 	add("tables", "Published tables and figures, ours beside them", publishedTables(r)...)
 	add("setup", "What differs in the set-up", setupBlock(r, narrow))
 	add("missing", "What was not measured", missingClaims(r)...)
-	add("warnings", "Warnings of the measurement", reproductionWarnings(r)...)
+	add("warnings", "Warnings of the measurement", reproductionWarnings(r.Warnings)...)
 	add("method", "How a claim is judged", page.List(judgedWords(r)))
 	return p
 }
@@ -96,7 +98,11 @@ func reproductionSummary(r paper.Reproduction) string {
 	if r.Dir != "" {
 		s += "; records: " + r.Dir
 	}
-	return s + "."
+	s += "."
+	if r.Agents != nil {
+		s += " " + AgentsWords(*r.Agents)
+	}
+	return s
 }
 
 // claimsTable has a row for each claim.
@@ -162,6 +168,9 @@ func pairValue(p paper.Pair) string {
 // differs between the pairs.
 func pairName(v paper.Verdict, p paper.Pair) string {
 	s, by := p.Left.Network, " / "
+	if strings.HasPrefix(v.Claim.Relation, "grows_") {
+		s = "growth of " + s
+	}
 	if v.Claim.Difference() {
 		by = " minus "
 	}
@@ -361,9 +370,9 @@ func missingClaims(r paper.Reproduction) []page.Element {
 	return []page.Element{page.List(items)}
 }
 
-func reproductionWarnings(r paper.Reproduction) []page.Element {
+func reproductionWarnings(warnings []warning.Warning) []page.Element {
 	var items []string
-	for _, w := range r.Warnings {
+	for _, w := range warnings {
 		items = append(items, fmt.Sprintf("%s: %s %s", w.Code, report.SentenceEnd(w.Message), report.SentenceEnd(w.Cure)))
 	}
 	if len(items) == 0 {

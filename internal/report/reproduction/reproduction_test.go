@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report/screen"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat/estimate"
+	"github.com/cnibench/cnibench/internal/stat/warning"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -61,9 +62,13 @@ func reproduction() paper.Reproduction {
 			{Table: paper.Table{ID: "g", Kind: "figure", Where: "Figure 3", Title: "The rack", NoData: "a photograph"}, Reference: -1},
 		},
 		Recorded: paper.Recording{Started: "2026-11-22", Version: "v0", Kernel: "6.18"},
-		Models:   map[string]string{"calico/direct": "Felix's chains"},
-		Untaken:  map[string][]string{"tuned": {"net.core.rmem_max is 1, not 2"}},
-		Setup:    []paper.Difference{{What: "kernel", Published: "5.9", Ours: "6.18"}, {What: "NIC", Published: "25 Gbit/s", Ours: "none"}},
+		Agents: &paper.Agents{Claims: []string{"open", "absent"}, Recorded: paper.Recording{Started: "2026-11-23", Version: "v1", Kernel: "6.19"}, Blocks: 3, Cut: true,
+			Clusters: map[string]string{"one": "flannel/vxlan v0.27 on Kubernetes v1.34, 2 nodes"}, Dir: "results/made-kubernetes",
+			Untaken:  map[string][]string{"agents": {"net.core.wmem_max is 3, not 4"}},
+			Warnings: []warning.Warning{{Code: "agents-noise", Message: "the clusters vary", Cure: "measure for longer"}}},
+		Models:  map[string]string{"calico/direct": "Felix's chains"},
+		Untaken: map[string][]string{"tuned": {"net.core.rmem_max is 1, not 2"}},
+		Setup:   []paper.Difference{{What: "kernel", Published: "5.9", Ours: "6.18"}, {What: "NIC", Published: "25 Gbit/s", Ours: "none"}},
 	}
 }
 
@@ -79,7 +84,9 @@ func TestReproductionFormats(t *testing.T) {
 		}
 		reporttest.Golden(t, *update, "reproduction."+suffix, got)
 		// What must be in each of them.
-		for _, want := range []string{"made", "surprising", "not measurable here", "kernel has no x", "51.3", "a photograph", "6.18", "7"} {
+		for _, want := range []string{"made", "surprising", "not measurable here", "kernel has no x", "51.3", "a photograph", "6.18", "7",
+			// Of the records of a Kubernetes: what they judge, when and where they were made.
+			"open", "absent", "2026-11-23", "6.19", "results/made-kubernetes", "flannel/vxlan v0.27", "net.core.wmem_max is 3", "agents-noise"} {
 			if !strings.Contains(strings.ReplaceAll(buf.String(), "\n", " "), want) {
 				t.Errorf("%s lacks %q", format, want)
 			}
