@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -214,10 +215,60 @@ func TestKubernetesExampleInCluster(t *testing.T) {
 			t.Errorf("cluster %s: left: %v", cluster, names)
 		}
 	}
+	c.adds(want)
 	c.killed()
 	c.rights()
 	c.job()
 	c.restarted()
+}
+
+// adds is a run that adds pods to clusters, and reads the memory of their networks' agents.
+func (c *clusters) adds(networks map[string]string) {
+	t := c.t
+	text := "name: adds\ntestbed: kubernetes\nclusters:\n"
+	networks = maps.Clone(networks)
+	delete(networks, "bridge") // without agents
+	for name, network := range networks {
+		text += fmt.Sprintf("  - {name: %s, kubeconfig: ./%s.kubeconfig, network: %s}\n", name, name, network)
+	}
+	c.write("adds.yaml", text+`workloads: [{name: pod_setup, pods: [1, 12]}, {name: tcp_rr, message_bytes: [64]}]
+sampling: {slices: 8, seconds: 0.1, warmup_seconds: 0.05, explain_seconds: 0.1, explain_every: 1, min_blocks: 2, max_blocks: 2}
+`)
+	c.run("run", "examples/adds.yaml", "--out", "adds")
+	recorded, err := result.Read(filepath.Join(c.work, "adds"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	added := map[string]int{}
+	for _, s := range recorded.Samples {
+		of := s.Cell.Network + " of " + s.Cell.Cluster
+		if s.Status != result.StatusOK {
+			t.Errorf("%s: %s", of, s.Reason)
+			continue
+		}
+		if s.Cell.Workload != result.PodSetupName {
+			processes, held := s.Probes[result.ServerNode]["network_processes"], s.Probes[result.ServerNode]["network_resident_bytes"]
+			if s.Cell.IsBaseline() != (held == 0) || held > 0 && (processes != 1 || held < 10<<20) {
+				t.Errorf("%s: the agents are %g processes of %g bytes", of, processes, held)
+			}
+			continue
+		}
+		added[of]++
+		m := s.Metrics
+		if m["pod_started_mean_seconds"] <= 0 || m["pod_ready_mean_seconds"] <= m["pod_started_mean_seconds"] || m["pod_ready_max_seconds"] < m["pod_ready_mean_seconds"] {
+			t.Errorf("%s, %d pods: %v", of, s.Cell.Pods, m)
+		}
+	}
+	for name, network := range networks {
+		for _, of := range []string{network + " of " + name, "host of " + name} {
+			if added[of] != 2*2 { // 1 and 12 pods, two blocks
+				t.Errorf("%s: %d samples of 4 added pods", of, added[of])
+			}
+		}
+		if names := c.left(name); len(names) > 0 {
+			t.Errorf("cluster %s: left: %v", name, names)
+		}
+	}
 }
 
 // begin starts a run of so many blocks of round trips on the cluster bridge, and gives

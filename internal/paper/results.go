@@ -211,5 +211,5 @@ func lowerIsBetter(metric string) bool {
 	if ok {
 		return m.Better == unit.Lower
 	}
-	return slices.ContainsFunc(dataset.Derived(), func(d unit.Metric) bool { return d.Name == metric && d.Better == unit.Lower })
+	return slices.ContainsFunc(slices.Concat(dataset.Derived(), unit.NodeMetrics()), func(d unit.Metric) bool { return d.Name == metric && d.Better == unit.Lower })
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"slices"
 
 	"github.com/cnibench/cnibench/internal/stat/dataset"
 	"github.com/cnibench/cnibench/internal/stat/estimate"
@@ -13,7 +14,7 @@ func FindMetric(name string) (unit.Metric, bool) {
 	if m, ok := unit.FindMetric(name); ok {
 		return m, true
 	}
-	for _, m := range dataset.Derived() {
+	for _, m := range slices.Concat(dataset.Derived(), unit.NodeMetrics()) {
 		if m.Name == name {
 			return m, true
 		}
