@@ -145,7 +145,7 @@ func (c comparison) interval(more int, confidence float64) (low, high float64, o
 
 // pair is the comparison as reports show it.
 func (c comparison) pair(j decision) Pair {
-	p := Pair{Left: c.left, Metric: c.metric, Arithmetic: c.arithmetic, Outcome: j.shows(c, 0)}
+	p := Pair{Left: c.left, Metric: c.metric, Arithmetic: c.arithmetic, Factor: c.factor, Outcome: j.shows(c, 0)}
 	if c.right != (result.Cell{}) {
 		p.Right = &c.right
 	}

@@ -49,6 +49,9 @@ type comparison struct {
 	not bool
 	// arithmetic values are taken as they are, others as logarithms of ratios.
 	arithmetic bool
+	// factor is how many times the right value is subtracted where a ratio is not known, as a value
+	// is 0; else 0.
+	factor float64
 	// limit is what the link can carry, where the value is a share of that; else 0.
 	limit   float64
 	moments estimate.Moments
@@ -247,6 +250,9 @@ func (r *resolver) compare(c comparison) {
 		c.moments, notPositive = r.Collector.Spread(c.metric, c.left, c.right)
 	default:
 		c.moments, notPositive = r.Collector.Contrast(c.metric, c.over, c.under)
+	}
+	if notPositive > 0 && r.byExcess(&c) {
+		notPositive = 0
 	}
 	if notPositive > 0 {
 		r.miss(name(c.left), fmt.Sprintf("in %d of the blocks that it shares with %s a value is not above zero, and the others alone would be a selection: sample for longer", notPositive, name(c.right)))

@@ -94,6 +94,29 @@ func TestGrowth(t *testing.T) {
 	wantVerdict(t, c, r, Contradicted)
 }
 
+// TestZerosAreCompared: counts of ticks are 0 in some blocks. A claim of at least 20 % less or more is
+// judged then too, by what is left of one value without 0.8 or 1.2 times the other.
+func TestZerosAreCompared(t *testing.T) {
+	r := (&made{}).add(cellOf("a"), throughput, 1, 0, 1, 2, 1, 0, 1, 2).add(cellOf("b"), throughput, 9, 10, 11, 10, 9, 10, 11, 10).results()
+	less := func(left, right string, by float64) Claim {
+		c := claimOf("less", on(left), on(right))
+		c.By = by
+		return c
+	}
+	v := wantVerdict(t, less("a", "b", 0.2), r, Reproduced)
+	if p := v.Pairs[0]; !p.Arithmetic || p.Factor != 0.8 || math.Abs(p.Value.Value-(1-8)) > 1e-9 {
+		t.Errorf("%+v", p)
+	}
+	wantVerdict(t, less("b", "a", 0.2), r, Contradicted)
+	wantVerdict(t, less("a", "b", 0.9), r, Undecided) // a tenth, as the mean is
+	wantVerdict(t, less("a", "b", 0.99), r, Contradicted)
+	more := claimOf("greater", on("b"), on("a"))
+	more.By = 0.2
+	wantVerdict(t, more, r, Reproduced)
+	// Without by, a difference below 3 % contradicts: two bounds.
+	wantVerdict(t, claimOf("less", on("a"), on("b")), r, NotMeasurable)
+}
+
 // TestGrowthInUnits: a large value that grows by more than a small one grows by a smaller ratio.
 func TestGrowthInUnits(t *testing.T) {
 	r := (&made{}).add(cellOf("a"), throughput, around(4e9)...).add(cellOf("a", streams(4)), throughput, around(8e9)...).

@@ -61,6 +61,8 @@ type Pair struct {
 	// Right is nil where the claim is about a number.
 	Right  *result.Cell `json:"right,omitempty"`
 	Metric string       `json:"metric"`
+	// Factor is that of Value = left − factor × right, where a value is 0; else 0.
+	Factor float64 `json:"factor,omitempty"`
 	// Value is left / right, left − right, the share of the link, or the metric itself.
 	Value estimate.Estimate `json:"value"`
 	// Arithmetic tells that Value is the metric itself, in base units.

@@ -91,6 +91,12 @@ func (k *Collector) Difference(metric string, over, under []result.Cell) estimat
 	return estimate.MomentsOf(all)
 }
 
+// Excess gives the moments of left − factor × right in the metric's base unit, in the blocks that have
+// both; metrics as for Contrast. Values may be 0. Analyse must have been called before.
+func (k *Collector) Excess(metric string, left, right result.Cell, factor float64) estimate.Moments {
+	return estimate.MomentsOf(estimate.InBoth(k.c.SeriesOf(left, metric), k.c.SeriesOf(right, metric), func(x, y float64) (float64, bool) { return x - factor*y, true }))
+}
+
 // Spread gives the moments of the logarithm of a quotient of two spreads: by how much the metric of left
 // varies from block to block, divided by the same of right; metrics and notPositive as for Contrast. The
 // spread of a cell is the mean distance of its logarithms from their median, as in Brown

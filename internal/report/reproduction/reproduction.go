@@ -129,6 +129,9 @@ func OursWords(v paper.Verdict) string {
 	}
 	p := v.Pairs[v.Deciding]
 	s := pairValue(p)
+	if len(v.Pairs) == 1 && p.Factor != 0 { // the value says nothing without it
+		s = pairName(v, p) + ": " + s
+	}
 	if len(v.Pairs) > 1 {
 		n := 0
 		for _, q := range v.Pairs {
@@ -171,7 +174,10 @@ func pairName(v paper.Verdict, p paper.Pair) string {
 	if strings.HasPrefix(v.Claim.Relation, "grows_") {
 		s = "growth of " + s
 	}
-	if v.Claim.Difference() {
+	switch {
+	case p.Factor != 0:
+		by = fmt.Sprintf(" minus %g × ", p.Factor)
+	case v.Claim.Difference():
 		by = " minus "
 	}
 	if p.Right != nil && p.Right.Network != p.Left.Network {
