@@ -50,7 +50,8 @@ func TestHostsOfACluster(t *testing.T) {
 	jumbo := change(func(c *result.Cell) { c.Network, c.Path, c.MTU = "bridge", "pod-to-pod", 9000 })
 	fast := change(func(c *result.Cell) { c.Network, c.Path, c.Link = "bridge", "pod-to-pod", "10-gigabit" })
 	setup := change(func(c *result.Cell) { c.Network, c.Path, c.Workload = "bridge", "pod-to-pod", "pod_setup" })
-	cells := []result.Cell{host, pods, untuned, inside, jumbo, fast, setup}
+	bare := change(func(c *result.Cell) { c.Workload = "pod_setup" })
+	cells := []result.Cell{host, pods, untuned, inside, jumbo, fast, setup, bare}
 	c := kubetest.New("left", "right")
 	b := nodesOf(t, c, cells)
 
@@ -59,7 +60,7 @@ func TestHostsOfACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	for cell, want := range map[result.Cell]string{
-		host: "", pods: "", untuned: "", inside: "", jumbo: "MTU 9000 is measured between hosts alone", fast: "runs at 1000 Mbit/s", setup: "measure pod_setup in the lab",
+		host: "", pods: "", untuned: "", inside: "", jumbo: "MTU 9000 is measured between hosts alone", fast: "runs at 1000 Mbit/s", setup: "measure pod_setup with testbed kubernetes", bare: "measure pod_setup with testbed kubernetes",
 	} {
 		if got := unsupported[cell]; (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("%s %s MTU %d: %q, want %q", cell.Network, cell.Workload, cell.MTU, got, want)

@@ -163,6 +163,8 @@ func (b *Testbed) support(c result.Cell) error {
 	switch {
 	case c.HasManyEnds():
 		return fmt.Errorf("%s has %d ranks, and an inventory has two hosts that are measured: measure it in the lab", c.Workload, c.Ranks)
+	case c.Workload == result.PodSetupName:
+		return fmt.Errorf("hosts are tuned, and pods are added to a cluster as it is: measure %s with testbed kubernetes, or in the lab", c.Workload)
 	case b.ofPods(c):
 		return b.supportPods(c)
 	case c.Network == campaign.Detected:
