@@ -76,8 +76,9 @@ func (b *Testbed) AddPods(ctx context.Context, cell result.Cell) (result.PodSetU
 }
 
 // steady waits until a cluster that was frozen takes pods on the node of a cell's client, at once.
-// A kubelet that was stopped for more than 30 s reports that its container runtime is down, and the
-// node is tainted until its next report, 10 s later: a pod took 10.5 s in place of 0.3 s (2026-11-27).
+// A kubelet that was stopped may report that its container runtime is down, and the node is then
+// tainted until its next report, 10 s later: seen after 45 s, and not after 20 and 90 s (2026-11-27).
+// A pod took 10.5 s in place of 0.3 s.
 func (c *cluster) steady(ctx context.Context, cell result.Cell) error {
 	e, _ := c.endsOf(cell)
 	name := c.nodes[e.node-1].Name
