@@ -32,20 +32,17 @@ const (
 	mostNewcomers = 1000
 	// mostReporting bounds the connections that are heard at the same time: the next ones wait.
 	mostReporting = 2 * mostNewcomers
-	// leastReportToken is the least length of their token, bytes.
-	leastReportToken = 16
 	// longestReport bounds a line of a newcomer, bytes: the token, a name and a number.
 	longestReport = 512
 	// reportWithin bounds how long a connection may take to give its line.
 	reportWithin = 2 * time.Second
 	// reportAnswer is what a newcomer is answered.
 	reportAnswer = "welcome\n"
-	// firstReportTurn is how long the first try of a newcomer waits for its answer, and
-	// longestReportTurn the last ones: each is half as long again as that before.
-	firstReportTurn   = 20 * time.Millisecond
-	longestReportTurn = time.Second
-	// reportPause is between two tries, so that a pod without a route is no busy loop.
-	reportPause = 2 * time.Millisecond
+	// reportEvery is how often a newcomer tries, whether the tries before have failed or wait: a
+	// packet that is lost is sent again only after a second. It is how exactly a time is known.
+	reportEvery = 10 * time.Millisecond
+	// reportTry bounds one try.
+	reportTry = time.Second
 )
 
 // newcomers are the expected pods that have reported.
@@ -64,8 +61,8 @@ type newcomers struct {
 
 // expect opens the port at which newcomers report, and answers once it is open.
 func (s *server) expect(life context.Context, p ExpectParams) (ExpectResult, error) {
-	if raw, err := hex.DecodeString(p.Token); err != nil || len(raw) < leastReportToken {
-		return ExpectResult{}, fmt.Errorf("newcomers need a token of at least %d bytes, in hexadecimal digits", leastReportToken)
+	if raw, err := hex.DecodeString(p.Token); err != nil || len(raw) < tokenBytes {
+		return ExpectResult{}, fmt.Errorf("newcomers need a token of at least %d bytes, in hexadecimal digits", tokenBytes)
 	}
 	if len(p.Names) == 0 || len(p.Names) > mostNewcomers {
 		return ExpectResult{}, fmt.Errorf("%d newcomers: 1 to %d can be expected", len(p.Names), mostNewcomers)
@@ -200,27 +197,40 @@ func (n *newcomers) parse(line string) (a Arrival, ok bool) {
 // report tries until the agent that expects the pod has answered, or ctx ends. began is when the
 // pod's process did.
 func (p Newcomer) report(ctx context.Context, began time.Time) {
-	for turn := firstReportTurn; ctx.Err() == nil; turn = min(turn*3/2, longestReportTurn) {
-		if p.try(ctx, began, turn) == nil {
-			return
-		}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answered := make(chan struct{}, 1)
+	tick := time.NewTicker(reportEvery)
+	defer tick.Stop()
+	for {
+		go func() {
+			if p.try(ctx, began) == nil {
+				select {
+				case answered <- struct{}{}:
+				default: // another try was answered too
+				}
+			}
+		}()
 		select {
-		case <-time.After(reportPause):
+		case <-answered:
+			return
 		case <-ctx.Done():
+			return
+		case <-tick.C:
 		}
 	}
 }
 
 // try reports once, with a packet of its own.
-func (p Newcomer) try(ctx context.Context, began time.Time, within time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
+func (p Newcomer) try(ctx context.Context, began time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, reportTry)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", p.To.String())
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(longestReportTurn)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(reportTry)); err != nil {
 		return err
 	}
 	if _, err := fmt.Fprintf(conn, "%s %s %d\n", p.Token, p.Name, time.Since(began).Nanoseconds()); err != nil {

@@ -2,8 +2,6 @@ package agent
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -29,10 +27,8 @@ const (
 // sends to it at to, whose port may be 0 for the one that the server has. The error says
 // why no answer came. Nothing is left running at either end.
 func Try(ctx context.Context, client, server *Client, to netip.AddrPort, port uint16) error {
-	token := make([]byte, 16)
-	rand.Read(token) // never fails (crypto/rand)
 	program := workload.Program{Timeout: tryPatience, Native: &traffic.Config{
-		Test: traffic.TCPRR, Token: hex.EncodeToString(token), MessageBytes: 1, Streams: 1, Window: tryWindow,
+		Test: traffic.TCPRR, Token: NewToken(), MessageBytes: 1, Streams: 1, Window: tryWindow,
 	}}
 	var session ServeResult
 	if err := server.Call(ctx, MethodServe, ServeParams{Program: program, Port: port}, &session); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/campaign"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/workload"
@@ -33,7 +34,7 @@ func (r *run) explainBatch(ctx context.Context, tries []*slicedTry) {
 func (r *run) explain(ctx context.Context, t *slicedTry) error {
 	s := &t.sample
 	r.idle(ctx, s.Block, t.ends)
-	p := workload.Params{Cell: s.Cell, Warmup: explainWarmup(r.Sampling), Window: r.Sampling.Explain(), Token: newToken(), SharedClock: t.ends.SharedClock}
+	p := workload.Params{Cell: s.Cell, Warmup: explainWarmup(r.Sampling), Window: r.Sampling.Explain(), Token: agent.NewToken(), SharedClock: t.ends.SharedClock}
 	readAgain := r.watchNodes(ctx, s, t.ends)
 	server, client, err := r.traffic(ctx, p, t.try)
 	if rawErr := r.saveRaw(s, server, client); rawErr != nil {

@@ -45,7 +45,7 @@ func (r *run) job(ctx context.Context, s *result.Sample, w workload.ManyEnds) er
 	}
 	j := &job{
 		work: w, ranks: ranks, sessions: make([]agent.ServeResult, len(ranks)), answers: make([]agent.RankResult, len(ranks)), errs: make([]error, len(ranks)),
-		params: workload.Params{Cell: s.Cell, Warmup: r.Sampling.Warmup(), Window: r.Sampling.Window(), Token: newToken()},
+		params: workload.Params{Cell: s.Cell, Warmup: r.Sampling.Warmup(), Window: r.Sampling.Window(), Token: agent.NewToken()},
 	}
 	if err := r.runJob(ctx, j); err != nil {
 		return err

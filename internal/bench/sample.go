@@ -3,8 +3,6 @@ package bench
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -120,7 +118,7 @@ func (r *run) measure(ctx context.Context, t *try) error {
 	s, w, ends := &t.sample, t.work, t.ends
 	p := workload.Params{
 		Cell: s.Cell, Warmup: r.Sampling.Warmup(), Window: r.Sampling.Window(),
-		Token: newToken(), SharedClock: ends.SharedClock,
+		Token: agent.NewToken(), SharedClock: ends.SharedClock,
 	}
 	readAgain := r.watchNodes(ctx, s, ends)
 	server, client, err := r.traffic(ctx, p, t)
@@ -308,13 +306,6 @@ func (r *run) saveRaw(s *result.Sample, server, client workload.Output) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// newToken makes the secret that data connections of one sample begin with.
-func newToken() string {
-	b := make([]byte, 16)
-	rand.Read(b) // never fails (crypto/rand)
-	return hex.EncodeToString(b)
 }
 
 // oneLine makes an error the reason of a record.

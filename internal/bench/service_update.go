@@ -59,7 +59,7 @@ func (r *run) updateService(ctx context.Context, t *try, work workload.ServiceUp
 	ctx, cancel := context.WithTimeoutCause(ctx, bound, fmt.Errorf("no end after %v", bound))
 	defer cancel()
 	u := &updating{work: work, ends: ends, cell: s.Cell, updater: updater, params: workload.Params{
-		Cell: s.Cell, Warmup: r.Sampling.Warmup(), Window: r.Sampling.Window(), Token: newToken(), SharedClock: ends.SharedClock,
+		Cell: s.Cell, Warmup: r.Sampling.Warmup(), Window: r.Sampling.Window(), Token: agent.NewToken(), SharedClock: ends.SharedClock,
 	}}
 	defer r.watchAlive(ctx, ends.Client, ends.Server)()
 	if err := u.measure(ctx); err != nil {

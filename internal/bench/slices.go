@@ -222,7 +222,7 @@ func each(tries []*slicedTry, atOnce int, f func(*slicedTry)) {
 func (r *run) open(ctx context.Context, t *slicedTry) {
 	ctx, cancel := context.WithTimeoutCause(ctx, openPatience, fmt.Errorf("the connections were not open after %v", openPatience))
 	defer cancel()
-	t.params = workload.Params{Cell: t.sample.Cell, Window: r.Sampling.Slice(), Warmup: longestSlice, Sliced: true, Token: newToken(), SharedClock: t.ends.SharedClock}
+	t.params = workload.Params{Cell: t.sample.Cell, Window: r.Sampling.Slice(), Warmup: longestSlice, Sliced: true, Token: agent.NewToken(), SharedClock: t.ends.SharedClock}
 	serve, err := t.work.Serve(t.params)
 	if err != nil {
 		t.err = err

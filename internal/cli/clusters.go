@@ -120,7 +120,7 @@ func runOnClusters(ctx context.Context, path string, c campaign.Campaign, f runF
 		return err
 	}
 	clusters.SetFocus(labs.focus)
-	agents, err := agentsUnder(labs, clusters.Servers())
+	agents, err := agentsUnder(labs)
 	if err != nil {
 		return err
 	}
@@ -133,28 +133,12 @@ func runOnClusters(ctx context.Context, path string, c campaign.Campaign, f runF
 		fmt.Fprintf(stderr, "%s: network %s, MTU %d\n", cmp.Or(named.Name, campaign.TheCluster), found[i].Network, found[i].MTU)
 		c.Clusters[i].Found = found[i]
 	}
-	if err := asExpected(c); err != nil {
-		return errors.Join(usageError{err}, clusters.Close(context.WithoutCancel(ctx)))
-	}
 	if words := pairWords(c, newPlan(c, f)); words != "" {
 		fmt.Fprintln(stderr, words)
 	}
 	_, err = runOn(ctx, clusters, path, c, f, stdout, stderr)
 	// Without a run, nothing else takes it down.
 	return errors.Join(err, clusters.Close(context.WithoutCancel(ctx)))
-}
-
-// asExpected refuses clusters that have another network than the campaign names. Where commands
-// switch the network, the testbed compares it after each switch.
-func asExpected(c campaign.Campaign) error {
-	var errs []error
-	for _, named := range c.Clusters {
-		if named.Network == "" || named.Switch != nil || named.Found.Network == named.Network {
-			continue
-		}
-		errs = append(errs, fmt.Errorf("cluster %s: it has the network %s, and the campaign names %s: use a cluster that has it, or correct network in clusters", named.Name, named.Found.Network, named.Network))
-	}
-	return errors.Join(errs...)
 }
 
 // resting are the campaign's clusters that are labs of this machine, by their

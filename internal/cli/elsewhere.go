@@ -88,9 +88,9 @@ func runOnHosts(context.Context, *exec.Runner, string, campaign.Campaign, runFla
 // labsUnder finds none of the clusters to be a lab of this machine.
 func labsUnder(map[string]string) (resting, error) { return resting{}, nil }
 
-// agentsUnder is nil: no cluster's agents run on this machine.
-func agentsUnder(resting, map[string]string) (func(cluster, node string) []int, error) {
-	return nil, nil
+// agentsUnder finds none of the clusters' agents on this machine.
+func agentsUnder(resting) (func(cluster, node string) []int, error) {
+	return func(string, string) []int { return nil }, nil
 }
 
 func inLabs(c campaign.Campaign) campaign.Campaign { return c }

@@ -248,6 +248,9 @@ func (f reproduceFlags) again(p paper.Paper) []string {
 	if f.budget > 0 {
 		argv = append(argv, "--for", shortDuration(f.budget))
 	}
+	if f.run.testbed != "" {
+		argv = append(argv, "--testbed", f.run.testbed)
+	}
 	if f.papers != "" {
 		argv = append(argv, "--papers", f.papers)
 	}

@@ -2,8 +2,6 @@ package cluster
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -61,35 +59,28 @@ func (b *Testbed) AddPods(ctx context.Context, cell result.Cell) (result.PodSetU
 	if err != nil {
 		return result.PodSetUp{}, err
 	}
-	thawed := b.focused != c.name && c.options.Agents != nil
 	if err := b.focus(ctx, c.name); err != nil {
 		return result.PodSetUp{}, clusterError(c.name, err)
 	}
-	if thawed {
-		err = c.steady(ctx, cell)
-	}
 	var set result.PodSetUp
-	if err == nil {
+	if err = c.steady(ctx, cell, b.focusedAt); err == nil {
 		set, err = c.addPods(ctx, cell)
 	}
 	return set, clusterError(c.name, err)
 }
 
-// steady waits until a cluster that was frozen takes pods on the node of a cell's client, at once.
+// steady waits until a cluster that was frozen until a time takes pods on the node of a cell's client.
 // A kubelet that was stopped may report that its container runtime is down, and the node is then
 // tainted until its next report, 10 s later: seen after 45 s, and not after 20 and 90 s (2026-11-27).
 // A pod took 10.5 s in place of 0.3 s.
-func (c *cluster) steady(ctx context.Context, cell result.Cell) error {
+func (c *cluster) steady(ctx context.Context, cell result.Cell, until time.Time) error {
 	e, _ := c.endsOf(cell)
 	name := c.nodes[e.node-1].Name
-	for began := time.Now(); ; {
+	for wait := steadyAfter - time.Since(until); ; wait = poll {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("node %s takes no pods yet: %w", name, context.Cause(ctx))
-		case <-time.After(poll):
-		}
-		if time.Since(began) < steadyAfter {
-			continue
+		case <-time.After(wait):
 		}
 		node, err := c.client.API.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		if err != nil && !kubeclient.IsForbidden(err) {
@@ -124,7 +115,7 @@ func (c *cluster) addPods(ctx context.Context, cell result.Cell) (set result.Pod
 	}
 	added := end{host: fromEnd.host, role: addedRole, node: fromEnd.node}
 	news := make([]*newcomer, max(1, cell.Pods))
-	expect := agent.ExpectParams{Token: newToken(), Address: at.String()}
+	expect := agent.ExpectParams{Token: agent.NewToken(), Address: at.String()}
 	c.added++
 	for i := range news {
 		news[i] = &newcomer{name: c.object(fmt.Sprintf("%s-%d-%d", added.name(), c.added, i+1))}
@@ -165,13 +156,6 @@ func (c *cluster) addPods(ctx context.Context, cell result.Cell) (set result.Pod
 		set.Doubts = append(set.Doubts, fmt.Sprintf("pods: the beginning of all is known to ± %v, because the agent's answers take that long", unsure.Round(time.Millisecond)))
 	}
 	return set, nil
-}
-
-// newToken is a new one for the ports of one sample.
-func newToken() string {
-	token := make([]byte, 16)
-	rand.Read(token) // never fails (crypto/rand)
-	return hex.EncodeToString(token)
 }
 
 // clockOf relates this program's time to an agent's clock: now is what the agent's clock shows when

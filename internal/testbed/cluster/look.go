@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"maps"
 
 	"github.com/cnibench/cnibench/internal/answer"
@@ -25,6 +26,9 @@ func (c *cluster) checkAccess(ctx context.Context) error {
 // look sees what the cluster has.
 func (c *cluster) look(ctx context.Context) (campaign.Found, error) {
 	c.found.network = c.client.Detect(ctx, c.seen())
+	if want := c.named.Network; want != "" && c.found.network.Name != want {
+		return campaign.Found{}, fmt.Errorf("it has the network %s, and the campaign says %s: use a cluster that has it, or correct network (and switch) in clusters", c.found.network.Name, want)
+	}
 	found := campaign.Found{Network: c.found.network.Name, MTU: c.linkMTU(), Enforces: c.enforces, Pairs: c.pairs}
 	version, err := c.client.API.Discovery().ServerVersion()
 	if err != nil {

@@ -26,14 +26,14 @@ func (b *Testbed) WatchNodes(_ context.Context, cell result.Cell, without []stri
 		if err != nil || slices.Contains(without, probe.MemoryName) {
 			return r
 		}
-		if c.options.Agents == nil {
+		from, to := c.endsOf(cell)
+		if c.agents(from.node) == nil || c.agents(to.node) == nil {
 			r.Absent = append(r.Absent, "probe "+probe.MemoryName+": the agents of this cluster's network do not run on this machine: kubectl top pod -A has their memory, if the cluster has a metrics-server")
 			return r
 		}
 		if cell.IsBaseline() {
 			return r // they run, and do nothing for it
 		}
-		from, to := c.endsOf(cell)
 		var doubts [2]string
 		r.Client, doubts[0] = c.agentsMemory(from.node)
 		r.Server, doubts[1] = c.agentsMemory(to.node)
@@ -46,7 +46,8 @@ func (b *Testbed) WatchNodes(_ context.Context, cell result.Cell, without []stri
 	}
 }
 
-// agents are the processes of the network's own agents on a node; nil where they are not seen.
+// agents are the processes of the network's own agents on a node; nil where they are not seen. A
+// network without agents has none, which is not nil.
 func (c *cluster) agents(node int) []int {
 	if c.options.Agents == nil || node > len(c.nodes) {
 		return nil

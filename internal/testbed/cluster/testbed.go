@@ -52,8 +52,8 @@ type Options struct {
 	// others are idle until the next call, which has no name when all are needed.
 	// nil: nothing is to be done.
 	Focus func(ctx context.Context, cluster string) error
-	// Agents gives the processes of the network's own agents on a node of a cluster, where they
-	// run on this machine. nil: they do not.
+	// Agents gives the processes of the network's own agents on a node of a cluster; nil where they
+	// do not run on this machine. It may be nil itself.
 	Agents func(cluster, node string) []int
 	// Run runs a command that switches the network of a cluster, and gives what it
 	// printed; it is needed where a cluster has any.
@@ -72,6 +72,7 @@ type Testbed struct {
 
 	mu        sync.Mutex
 	focused   string
+	focusedAt time.Time // since when it is; zero: nothing is ever frozen
 	switching switching
 }
 
@@ -215,7 +216,7 @@ func (b *Testbed) focus(ctx context.Context, name string) error {
 	if err := b.options.Focus(ctx, name); err != nil {
 		return err
 	}
-	b.focused = name
+	b.focused, b.focusedAt = name, time.Now()
 	return nil
 }
 

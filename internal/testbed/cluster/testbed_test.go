@@ -427,3 +427,34 @@ func TestLackingRightsMakeNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherNetworkIsRefused: a cluster that has another network than the campaign names is refused
+// with what it has, and nothing is left in it.
+func TestOtherNetworkIsRefused(t *testing.T) {
+	for _, same := range []bool{true, false} {
+		c := kubetest.New("a", "b")
+		b, _ := open(t, c)
+		found, err := b.Prepare(t.Context(), []result.Cell{cell(result.PathPodToPod, result.InterHost)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		named := found[0].Network
+		if !same {
+			named = "calico/ipip"
+		}
+		b.clusters[0].named.Network = named
+		_, err = b.Prepare(t.Context(), []result.Cell{cell(result.PathPodToPod, result.InterHost)})
+		if (err == nil) != same || err != nil && !strings.Contains(err.Error(), "it has the network "+found[0].Network+", and the campaign says calico/ipip: use a cluster") {
+			t.Errorf("%s: %v", named, err)
+		}
+		if same {
+			err = b.Close(t.Context())
+		}
+		if names := left(t, c); len(names) > 0 || same && err != nil {
+			t.Errorf("left: %v, %v", names, err)
+		}
+	}
+}
